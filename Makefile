@@ -1,0 +1,52 @@
+# The commands of the book. Each sets up what it needs.
+#
+#   make book        build the site with warnings as errors     make serve      show it on this machine
+#   make test        run every test and every notebook          make notebooks  renew the references
+#   make lint        format, lint and type checks               make clean      remove what was built
+#
+# PYTHON=python3.12      the Python to make the environment with (3.11 or newer)
+# TORCH_INDEX=address    an extra package index for torch, for example its CPU builds (see README.md)
+# CHAPTER=formula/name   `make notebooks` for one chapter, changed or not;  ALL=1 for all of them
+# PORT=8001              the port of `make serve`
+
+PYTHON ?= python3
+PORT ?= 8000
+READY := .venv/.ready
+RUN := .venv/bin/python -m
+
+.PHONY: book test serve notebooks lint clean lab setup
+.DEFAULT_GOAL := book
+
+book: $(READY)
+	@$(RUN) bookbuild book
+
+test: $(READY)
+	@$(RUN) ruff check
+	@$(RUN) ruff format --check
+	@$(RUN) mypy
+	@$(RUN) pytest
+
+lint: $(READY)
+	@$(RUN) ruff check --fix
+	@$(RUN) ruff format
+	@$(RUN) mypy
+
+serve: book
+	@$(RUN) bookbuild serve --port $(PORT)
+
+notebooks: $(READY)
+	@$(RUN) bookbuild notebooks $(CHAPTER) $(if $(ALL),--all)
+
+lab: $(READY)
+	@.venv/bin/jupyter lab book
+
+clean:
+	@rm -rf _build build lnbook.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find book lnbook bookbuild tests -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+	@echo "Removed everything that was built; the environment .venv stays"
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt bookbuild/bootstrap.py
+	@command -v $(PYTHON) >/dev/null || { echo "error: there is no '$(PYTHON)' here: install Python 3.11 or newer, or name one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) bookbuild/bootstrap.py --index "$(TORCH_INDEX)"

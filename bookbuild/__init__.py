@@ -1,0 +1,1 @@
+"""Turns chapters into executed references and into the site: see CONTRIBUTING.md."""

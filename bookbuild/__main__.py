@@ -1,0 +1,47 @@
+"""The commands behind the Makefile's targets."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from bookbuild import references, site
+from bookbuild.book import Book
+from bookbuild.errors import BookError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return 0 if it did what was asked, else 1."""
+    options = _parser().parse_args(arguments)
+    book = Book(options.root.resolve())
+    try:
+        if options.command == "book":
+            site.build(book, quiet=not options.verbose)
+        elif options.command == "notebooks":
+            references.renew(book, options.chapter, everything=options.all)
+        else:
+            site.serve(book, options.port)
+    except BookError as error:
+        for problem in error.problems:
+            print(f"error: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bookbuild", description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path(), help="the folder of the book")
+    commands = parser.add_subparsers(dest="command", required=True)
+    book = commands.add_parser("book", help="build the site")
+    book.add_argument("--verbose", action="store_true", help="show what Sphinx does")
+    notebooks = commands.add_parser("notebooks", help="renew the executed references")
+    notebooks.add_argument("chapter", nargs="*", help="for example formula/step-by-step")
+    notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
+    serve = commands.add_parser("serve", help="serve the built site on this machine")
+    serve.add_argument("--port", type=int, default=8000)
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

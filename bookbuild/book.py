@@ -1,0 +1,126 @@
+"""Where the parts of the book are, and which chapters it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
+
+from bookbuild.chapter import Chapter
+from bookbuild.errors import BookError
+
+NOT_PAGES = ("_static", "_extra", "_templates")
+
+
+@dataclass(frozen=True)
+class Book:
+    """The folders of one book; every path follows from its root."""
+
+    root: Path
+
+    @property
+    def source(self) -> Path:
+        """The folder of the pages."""
+        return self.root / "book"
+
+    @property
+    def toc(self) -> Path:
+        """The table of contents."""
+        return self.root / "_toc.yml"
+
+    @property
+    def config(self) -> Path:
+        """The configuration of Jupyter Book."""
+        return self.root / "_config.yml"
+
+    @property
+    def package(self) -> Path:
+        """The source of lnbook, which chapters import."""
+        return self.root / "lnbook"
+
+    @property
+    def project(self) -> Path:
+        """The metadata of lnbook, with its dependencies."""
+        return self.root / "pyproject.toml"
+
+    @property
+    def constraints(self) -> Path:
+        """The pinned versions."""
+        return self.root / "constraints.txt"
+
+    @property
+    def references(self) -> Path:
+        """The folder of the executed reference notebooks."""
+        return self.root / "tests" / "notebooks"
+
+    @property
+    def build(self) -> Path:
+        """The folder of everything that is built."""
+        return self.root / "_build"
+
+    @property
+    def html(self) -> Path:
+        """The built site."""
+        return self.build / "html"
+
+    def show(self, path: Path) -> str:
+        """A path as a person at the root would type it."""
+        return path.relative_to(self.root).as_posix()
+
+    @cached_property
+    def pages(self) -> tuple[str, ...]:
+        """The names of all pages in the order of the table of contents.
+
+        Raises:
+            BookError: if the table and the folder disagree.
+        """
+        try:
+            listed = tuple(parse_toc_yaml(self.toc))
+        except (MalformedError, FileNotFoundError) as error:
+            raise BookError(f"{self.show(self.toc)}: {error}") from None
+        on_disk = {
+            path.relative_to(self.source).with_suffix("").as_posix()
+            for path in self.source.rglob("*.md")
+            if path.relative_to(self.source).parts[0] not in NOT_PAGES
+        }
+        missing = [
+            f"{self.show(self.toc)}: '{name}' is listed, but {self.show(self.source)}/{name}.md "
+            "does not exist"
+            for name in listed
+            if name not in on_disk
+        ]
+        unlisted = [
+            f"{self.show(self.source)}/{name}.md: is not listed in {self.show(self.toc)}"
+            for name in sorted(on_disk.difference(listed))
+        ]
+        if missing or unlisted:
+            raise BookError(*missing, *unlisted)
+        return listed
+
+    @cached_property
+    def chapters(self) -> tuple[Chapter, ...]:
+        """The pages that hold code cells, read and checked, in the order of the contents.
+
+        Raises:
+            BookError: if a page cannot be read or names a kernel that is not installed.
+        """
+        chapters: list[Chapter] = []
+        problems: list[str] = []
+        for name in self.pages:
+            path = self.source / f"{name}.md"
+            try:
+                chapter = Chapter.read(name, path, shown=self.show(path))
+            except BookError as error:
+                problems.extend(error.problems)
+                continue
+            if chapter is not None:
+                chapters.append(chapter)
+        if problems:
+            raise BookError(*problems)
+        return tuple(chapters)
+
+    def reference(self, chapter: Chapter) -> Path:
+        """Where the executed reference of a chapter lies."""
+        return self.references / f"{chapter.name}.ipynb"

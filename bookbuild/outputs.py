@@ -1,0 +1,130 @@
+"""Finds the outputs that still hold for a chapter, and computes those that do not.
+
+Outputs come from the reference notebook, or from an earlier execution kept in `_build/executed`.
+They hold if their digests say that nothing they follow from has changed, and that nobody has
+changed them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from copy import deepcopy
+from pathlib import Path
+
+import nbformat
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from nbformat import NotebookNode
+
+from bookbuild.book import Book
+from bookbuild.chapter import Chapter, code_cells
+from bookbuild.digest import digest, outputs_digest, source_digest
+from bookbuild.execute import execute_all
+from lnbook.mime import FIGURE_RECORD
+
+
+def kept(book: Book, chapter: Chapter) -> Path:
+    """Where an execution that is not (yet) a reference is kept."""
+    return book.build / "executed" / f"{chapter.name}.ipynb"
+
+
+def read_notebook(path: Path) -> NotebookNode | None:
+    """Read an executed notebook; None if there is none, or the file holds something else."""
+    try:
+        notebook: NotebookNode = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except (FileNotFoundError, ValueError, nbformat.ValidationError):
+        return None
+    return notebook
+
+
+def write_notebook(path: Path, notebook: NotebookNode) -> None:
+    """Write a notebook whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def why_not(book: Book, chapter: Chapter, notebook: NotebookNode) -> str | None:
+    """Why outputs do not hold for a chapter; None if they do."""
+    stored = notebook.metadata.get("lnbook", {})
+    if [cell.source for cell in code_cells(notebook)] != [
+        cell.source for cell in chapter.code_cells
+    ]:
+        return "its code differs from the chapter's"
+    if stored.get("source") != source_digest(book, chapter):
+        return "lnbook or a pinned version has changed since it was executed"
+    if stored.get("outputs") != outputs_digest(notebook):
+        return "its outputs were changed by hand"
+    return None
+
+
+def find(book: Book, chapter: Chapter) -> NotebookNode | None:
+    """The executed notebook whose outputs hold for a chapter, if there is one."""
+    for path in (book.reference(chapter), kept(book, chapter)):
+        notebook = read_notebook(path)
+        if notebook is not None and why_not(book, chapter, notebook) is None:
+            return notebook
+    return None
+
+
+def with_text_of(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
+    """The chapter as it stands now, with the outputs of an earlier execution of its code."""
+    notebook = deepcopy(chapter.notebook)
+    for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
+        cell.execution_count, cell.outputs = done.execution_count, done.outputs
+    for key in ("language_info", "lnbook"):
+        notebook.metadata[key] = executed.metadata[key]
+    return notebook
+
+
+def ensure(book: Book) -> dict[str, NotebookNode]:
+    """An executed notebook for every chapter; those without valid outputs are executed now.
+
+    Raises:
+        BookError: if the book is inconsistent or a chapter fails.
+    """
+    found = {chapter.name: find(book, chapter) for chapter in book.chapters}
+    missing = [chapter for chapter in book.chapters if found[chapter.name] is None]
+
+    def keep(chapter: Chapter, notebook: NotebookNode) -> None:
+        write_notebook(kept(book, chapter), notebook)
+        found[chapter.name] = notebook
+
+    execute_all(book, missing, keep)
+    return {name: notebook for name, notebook in found.items() if notebook is not None}
+
+
+def fill_cache(book: Book) -> Path:
+    """A jupyter-cache that holds the outputs of every chapter, and no others.
+
+    jupyter-cache knows a chapter by its code alone, so a cache is never changed: each set of
+    outputs has its own, named by its digest.
+    """
+    executed = ensure(book)
+    name = digest({name: nb.metadata["lnbook"] for name, nb in sorted(executed.items())})[:16]
+    path = book.build / "cache" / name
+    if path.exists():
+        return path
+    part = path.with_name("part")
+    shutil.rmtree(path.parent, ignore_errors=True)
+    cache = get_cache(part)
+    for chapter in book.chapters:
+        notebook = with_text_of(chapter, executed[chapter.name])
+        for key in ("language_info", "lnbook"):
+            del notebook.metadata[key]
+        _drop_records(notebook)
+        cache.cache_notebook_bundle(
+            CacheBundleIn(notebook, str(chapter.path)), check_validity=True, overwrite=True
+        )
+    cache.db.dispose()
+    part.rename(path)
+    return path
+
+
+def _drop_records(notebook: NotebookNode) -> None:
+    """Leave out what tests compare and no page shows."""
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            output.get("data", {}).pop(FIGURE_RECORD, None)

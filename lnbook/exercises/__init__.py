@@ -1,0 +1,84 @@
+"""What the checkers of all parts share: verdicts, and answers told from known mistakes.
+
+A checker compares an answer with the right one and with the answers that known mistakes give, so
+that it can say what went wrong rather than only that something did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Verdict", "as_array", "judge"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an answer is right, and what to tell the reader."""
+
+    correct: bool
+    message: str
+
+    def __repr__(self) -> str:
+        """What a notebook shows."""
+        return f"{'Correct.' if self.correct else 'Not yet.'} {self.message}"
+
+
+def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array | Verdict:
+    """Read an answer as float64 numbers of a shape, or say why that cannot be done.
+
+    Args:
+        answer: what the reader gave: numbers, an array or a tensor.
+        shape: the shape that is asked for.
+        what: how to call the answer, for example "Your mean".
+
+    Returns:
+        The array, or the verdict that says what was given and what was expected.
+    """
+    if answer is None or answer is ...:
+        return Verdict(False, f"{what} is still missing.")
+    try:
+        array = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        return Verdict(False, f"{what} should be numbers of shape {shape}, but is {answer!r}.")
+    if array.shape != shape:
+        return Verdict(False, f"{what} should have the shape {shape}, but has {array.shape}.")
+    if not np.isfinite(array).all():
+        return Verdict(False, f"{what} holds NaN or infinity.")
+    return array
+
+
+def judge(
+    answer: Array,
+    expected: Array,
+    mistakes: Mapping[str, Array | Callable[[], Array]],
+    *,
+    otherwise: str,
+    tolerance: float,
+) -> Verdict | None:
+    """Compare an answer with the right one, then with those of known mistakes.
+
+    Args:
+        answer: what the reader gave.
+        expected: what is right, of the same shape.
+        mistakes: for each message the answer that this mistake gives (or how to compute it).
+        otherwise: the message if no known mistake fits.
+        tolerance: the largest difference that still counts as equal.
+
+    Returns:
+        None if the answer is right, else the verdict.
+    """
+    if np.allclose(answer, expected, rtol=0.0, atol=tolerance):
+        return None
+    for message, wrong in mistakes.items():
+        value = wrong() if callable(wrong) else wrong
+        same_shape = value.shape == answer.shape
+        if same_shape and np.allclose(answer, value, rtol=0.0, atol=tolerance):
+            return Verdict(False, message)
+    return Verdict(False, otherwise)

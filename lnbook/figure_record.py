@@ -1,0 +1,148 @@
+"""Tells in numbers and words what a figure shows, so that two figures can be compared.
+
+Two drawings of the same data differ in their last digits from one processor to another. What they
+show does not: that is what is recorded here, to digits that hold, and compared in place of the
+drawing. Imports nothing of lnbook.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection
+from matplotlib.colors import to_hex, to_rgba_array
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.text import Text
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["describe"]
+
+DIGITS = 5
+
+
+def describe(figure: Figure) -> dict[str, Any]:
+    """List everything that a figure shows.
+
+    Args:
+        figure: a matplotlib figure.
+
+    Returns:
+        A JSON object: the size in inches, the texts of the figure, and for each of its axes the
+        labels, scales, limits, lines, shapes, points, images and texts, with colors. Numbers are
+        rounded to five digits of the largest in their array, since the digits behind those may
+        differ between processors.
+    """
+    return {
+        "size in inches": rounded(figure.get_size_inches()),
+        "title": figure.get_suptitle(),
+        "texts": _texts(figure.texts),
+        "shapes": [_shape(patch) for patch in figure.patches],
+        "lines": [_line(line) for line in figure.lines],
+        "axes": [_axes(axes) for axes in figure.axes],
+    }
+
+
+def rounded(values: ArrayLike) -> list[Any]:
+    """Round an array to five digits of its largest value, as nested lists.
+
+    Args:
+        values: real numbers of any shape, or masked ones; masked counts as NaN.
+
+    Returns:
+        Nested lists of floats; NaN and infinities become their names, since JSON has none.
+    """
+    array: NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
+    finite = np.abs(array[np.isfinite(array)])
+    largest = float(finite.max()) if finite.size else 0.0
+    decimals = DIGITS - 1 - math.floor(math.log10(largest)) if largest else 0
+    nearest = np.round(array, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
+    listed: list[Any] = _json(nearest.tolist())
+    return listed
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json(item) for item in value]
+    return value if math.isfinite(value) else str(value)
+
+
+def _axes(axes: Axes) -> dict[str, Any]:
+    legend = axes.get_legend()
+    shown: dict[str, Any] = {
+        "title": "".join(axes.get_title(loc) for loc in ("left", "center", "right")),
+        "x": [axes.get_xlabel(), axes.get_xscale(), *rounded(axes.get_xlim())],
+        "y": [axes.get_ylabel(), axes.get_yscale(), *rounded(axes.get_ylim())],
+        "lines": [_line(line) for line in axes.lines],
+        "shapes": [_shape(patch) for patch in axes.patches],
+        "points": [_points(collection) for collection in axes.collections],
+        "images": [_image(image) for image in axes.images],
+        "texts": _texts(axes.texts),
+        "legend": [text.get_text() for text in legend.get_texts()] if legend else [],
+    }
+    return {key: value for key, value in shown.items() if value not in ([], "")}
+
+
+def _texts(texts: Iterable[Text]) -> list[list[Any]]:
+    return [
+        [text.get_text(), *rounded(text.get_position())]
+        for text in texts
+        if text.get_text() and text.get_visible()
+    ]
+
+
+def _line(line: Line2D) -> dict[str, Any]:
+    return {
+        "x": rounded(line.get_xdata()),
+        "y": rounded(line.get_ydata()),
+        "style": [to_hex(line.get_color()), line.get_linestyle(), str(line.get_marker())],
+        **_label(line),
+    }
+
+
+def _shape(patch: Patch) -> dict[str, Any]:
+    if isinstance(patch, FancyArrowPatch):
+        ends = [list(point) for point in patch._posA_posB]  # type: ignore[attr-defined]
+        return {"kind": "arrow", "from and to": rounded(ends)}
+    path = patch.get_path()
+    corners = patch.get_patch_transform().transform(path.vertices)
+    return {
+        "kind": type(patch).__name__,
+        "corners": rounded(corners),
+        "color": to_hex(patch.get_facecolor(), keep_alpha=True),
+        **_label(patch),
+    }
+
+
+def _points(collection: Collection) -> dict[str, Any]:
+    values = collection.get_array()
+    return {
+        "kind": type(collection).__name__,
+        "at": rounded(collection.get_offsets()),
+        "paths": [rounded(path.vertices) for path in collection.get_paths()],
+        "colors": [
+            to_hex(color, keep_alpha=True) for color in to_rgba_array(collection.get_facecolor())
+        ],
+        **({} if values is None else {"values": rounded(values)}),
+        **_label(collection),
+    }
+
+
+def _image(image: AxesImage) -> dict[str, Any]:
+    values = image.get_array()
+    return {
+        "values": [] if values is None else rounded(values),
+        "extent": rounded(image.get_extent()),
+    }
+
+
+def _label(artist: Artist) -> dict[str, str]:
+    label = str(artist.get_label())
+    return {} if label.startswith("_") or not label else {"label": label}

@@ -1,0 +1,266 @@
+"""The figures of the part on the formula."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+
+__all__ = ["ScaledAndShifted", "process", "rows_before_and_after", "scale_and_shift", "stages"]
+
+ROW_COLORS = (BLUE, VERMILION, GREEN, PURPLE)
+ROW_MARKERS = ("o", "s", "D", "^")
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A box of the flow diagram: where it stands, what is in it, whose it is."""
+
+    x: float
+    y: float
+    formula: str
+    note: str
+    color: str
+    width: float
+
+
+def process() -> Figure:
+    """Draw how an output is computed: what comes from the row, what is chosen, what is learned.
+
+    Returns:
+        A flow diagram with the formula of each step and the shape of each result.
+    """
+    main, side = 3.1, 2.5
+    boxes = {
+        "x": _Box(5.05, 11.2, r"$x$", "(N, H)  the input", INK, main),
+        "mean": _Box(1.3, 9.85, r"$\mu$", "(N, 1)  mean", BLUE, side),
+        "centered": _Box(5.05, 8.5, r"$x - \mu$", "(N, H)  centered", INK, main),
+        "variance": _Box(1.3, 7.3, r"$\sigma^2$", "(N, 1)  variance", BLUE, side),
+        "eps": _Box(1.3, 5.1, r"$\epsilon$", "one number", GRAY, side),
+        "normalized": _Box(
+            5.05, 5.9, r"$\hat{x} = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}$", "", INK, main
+        ),
+        "weight": _Box(8.7, 3.3, r"$\gamma$", "(H,)  scale", VERMILION, 2.5),
+        "scaled": _Box(5.05, 3.3, r"$\gamma \, \hat{x}$", "(N, H)  scaled", INK, main),
+        "bias": _Box(8.7, 0.9, r"$\beta$", "(H,)  shift", VERMILION, 2.5),
+        "y": _Box(5.05, 0.9, r"$y = \gamma \, \hat{x} + \beta$", "(N, H)  the output", INK, main),
+    }
+    arrows = [
+        ("x", "centered"),
+        ("x", "mean"),
+        ("mean", "centered"),
+        ("centered", "normalized"),
+        ("centered", "variance"),
+        ("variance", "normalized"),
+        ("eps", "normalized"),
+        ("normalized", "scaled"),
+        ("weight", "scaled"),
+        ("scaled", "y"),
+        ("bias", "y"),
+    ]
+    figure = Figure(figsize=(WIDTH, 6.0))
+    axes = figure.subplots()
+    axes.set(xlim=(0, 10), ylim=(-0.1, 13.1))
+    axes.axis("off")
+    for start, end in arrows:
+        _arrow(axes, boxes[start], boxes[end])
+    for box in boxes.values():
+        _draw(axes, box)
+    owners = ((0.1, "from the row", BLUE), (4.1, "chosen", GRAY), (7.1, "learned", VERMILION))
+    for x, text, color in owners:
+        axes.text(x, 12.7, f"\N{BLACK SQUARE} {text}", color=color, weight="bold", va="center")
+    return figure
+
+
+def _draw(axes: Axes, box: _Box) -> None:
+    height = 1.45
+    axes.add_patch(
+        FancyBboxPatch(
+            (box.x - box.width / 2, box.y - height / 2),
+            box.width,
+            height,
+            boxstyle="round,pad=0,rounding_size=0.25",
+            facecolor="white",
+            edgecolor=box.color,
+            linewidth=1.8,
+        )
+    )
+    above = 0.28 if box.note else 0.0
+    size = 13 if box.note else 15
+    axes.text(
+        box.x, box.y + above, box.formula, ha="center", va="center", fontsize=size, color=box.color
+    )
+    axes.text(box.x, box.y - 0.42, box.note, ha="center", va="center", fontsize=8.5, color=INK)
+
+
+def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
+    """An arrow from the side of one box to the side of another that faces it."""
+    if start.x == end.x:
+        points = ((start.x, start.y - 0.75), (end.x, end.y + 0.78))
+    else:
+        side = 1 if end.x > start.x else -1
+        points = (
+            (start.x + side * start.width / 2, start.y),
+            (end.x - side * (end.width / 2 + 0.04), end.y),
+        )
+    axes.add_patch(
+        FancyArrowPatch(
+            *points,
+            arrowstyle="-|>",
+            mutation_scale=11,
+            color=GRAY,
+            linewidth=1.3,
+            shrinkA=0,
+            shrinkB=0,
+        )
+    )
+
+
+def stages(values: Mapping[str, ArrayLike]) -> Figure:
+    """Draw one row after each step, one panel below the other, on one scale.
+
+    Args:
+        values: for each step its title and the values of the features, shape `(H,)`.
+
+    Returns:
+        A panel for each step: a bar with its value for each feature, and the mean of the panel
+        as a dashed line.
+
+    Raises:
+        ValueError: if there is no step, or the steps differ in length.
+    """
+    rows = {title: np.asarray(row, dtype=float) for title, row in values.items()}
+    if not rows or len({row.shape for row in rows.values()}) != 1:
+        shapes = [row.shape for row in rows.values()]
+        raise ValueError(f"stages: expected at least one row, all of one shape, but got {shapes}")
+    figure = Figure(figsize=(WIDTH, 1.45 * len(rows) + 0.4))
+    panels = figure.subplots(len(rows), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, row) in zip(panels, rows.items(), strict=True):
+        _bars(axes, title, row)
+    lowest = min(float(row.min()) for row in rows.values())
+    highest = max(float(row.max()) for row in rows.values())
+    space = 0.22 * (highest - lowest)
+    panels[-1].set(xlabel="feature", ylim=(min(lowest, 0) - space, max(highest, 0) + space))
+    return figure
+
+
+def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
+    features = np.arange(1, row.size + 1)
+    axes.bar(features, row, width=0.55, color=BLUE)
+    axes.plot([0.5, row.size + 0.5], [0, 0], color=INK, linewidth=0.8)
+    axes.plot(
+        [0.5, row.size + 0.5], [row.mean()] * 2, color=VERMILION, linewidth=1.4, linestyle="--"
+    )
+    for feature, value in zip(features, row, strict=True):
+        above = value >= 0
+        axes.annotate(
+            _two_decimals(value),
+            (feature, value),
+            xytext=(0, 3 if above else -3),
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if above else "top",
+            fontsize=9.5,
+        )
+    axes.text(
+        row.size + 0.55,
+        row.mean(),
+        f"mean {_two_decimals(row.mean())}",
+        color=VERMILION,
+        fontsize=9.5,
+        va="center",
+    )
+    axes.set_title(title)
+    axes.set_xticks(features)
+    axes.set_xlim(0.5, row.size + 1.1)
+
+
+def _two_decimals(value: float) -> str:
+    text = f"{round(value, 2) + 0.0:.2f}"  # + 0.0 turns -0.0 into 0.0
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
+    """Draw the features of a few rows on a number line, before and after normalization.
+
+    Args:
+        x: the rows, shape `(N, H)`, at most four.
+        normalized: the same rows, normalized.
+
+    Returns:
+        Two panels, one below the other; each row has its line, color and marker.
+
+    Raises:
+        ValueError: if the two differ in shape or there are more than four rows.
+    """
+    before, after = np.asarray(x, dtype=float), np.asarray(normalized, dtype=float)
+    if before.shape != after.shape or before.ndim != 2 or len(before) > len(ROW_COLORS):
+        raise ValueError(
+            "rows_before_and_after: expected two arrays of one shape (N, H), N at most "
+            f"{len(ROW_COLORS)}, but got {before.shape} and {after.shape}"
+        )
+    figure = Figure(figsize=(WIDTH, 3.9))
+    upper, lower = figure.subplots(2, 1)
+    for axes, rows in ((upper, before), (lower, after)):
+        for number, row in enumerate(rows):
+            color, marker = ROW_COLORS[number], ROW_MARKERS[number]
+            axes.plot(row, np.full(row.size, -number), color=color, marker=marker, markersize=7)
+        axes.set_yticks(-np.arange(len(rows)), [f"row {n + 1}" for n in range(len(rows))])
+        axes.set_ylim(-len(rows) + 0.4, 0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+    upper.set(title="before", xlabel="$x$")
+    lower.set(title="after", xlabel=r"$\hat{x}$")
+    return figure
+
+
+@dataclass(frozen=True)
+class ScaledAndShifted:
+    """The values of one row after a scale and a shift, with what was measured of them."""
+
+    label: str
+    values: NDArray[np.float64]
+    mean: float
+    standard_deviation: float
+
+
+def scale_and_shift(rows: list[ScaledAndShifted]) -> Figure:
+    """Draw how gamma and beta widen and move the distribution of a normalized row.
+
+    Args:
+        rows: the row for each pair of gamma and beta, measured.
+
+    Returns:
+        A histogram for each, on one scale, with its mean as a line and one standard deviation to
+        either side as a bar.
+
+    Raises:
+        ValueError: if there is no row.
+    """
+    if not rows:
+        raise ValueError("scale_and_shift: expected at least one row, but got none")
+    figure = Figure(figsize=(WIDTH, 1.25 * len(rows) + 0.5))
+    panels = figure.subplots(len(rows), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    lowest = min(float(row.values.min()) for row in rows)
+    highest = max(float(row.values.max()) for row in rows)
+    edges = np.linspace(np.floor(lowest), np.ceil(highest), 61)
+    for axes, row in zip(panels, rows, strict=True):
+        density, _ = np.histogram(row.values, bins=edges, density=True)
+        axes.stairs(density, edges, fill=True, color=BLUE, alpha=0.45)
+        axes.axvline(row.mean, color=VERMILION, linewidth=1.6)
+        low, high = row.mean - row.standard_deviation, row.mean + row.standard_deviation
+        axes.plot([low, high], [0.03, 0.03], color=VERMILION, linewidth=4, solid_capstyle="butt")
+        axes.set_title(row.label)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+    panels[-1].set_xlabel("$y$")
+    return figure

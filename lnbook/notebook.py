@@ -1,0 +1,76 @@
+"""What the first cell of every chapter calls, so that its outputs are the same everywhere."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from IPython.core.getipython import get_ipython
+from IPython.core.pylabtools import select_figure_formats
+from matplotlib.figure import Figure
+
+from lnbook.figure_record import describe
+from lnbook.mime import FIGURE_RECORD
+from lnbook.style import RC_PARAMS
+
+__all__ = ["set_up"]
+
+LARGEST_SEED = 2**32 - 1
+
+
+def set_up(seed: int = 0) -> np.random.Generator:
+    """Make a notebook repeatable: seeds, one thread, how numbers are printed, how figures look.
+
+    Seeds Python's, NumPy's and torch's global generators, and has torch compute with one thread.
+    Prints four digits of arrays and tensors. Figures become SVG drawings without a date, in the
+    style of the book, each with a record of what it shows (`lnbook.figure_record`). Outside a
+    notebook all of this happens but for the showing of figures.
+
+    Args:
+        seed: what all generators start from, 0 to 2**32 - 1.
+
+    Returns:
+        A NumPy generator, whose numbers are the same on every processor. Draw the data of a
+        demonstration from it: those of `torch.randn` differ between processors.
+
+    Raises:
+        TypeError: `seed` is not an integer.
+        ValueError: `seed` is out of range.
+
+    Example:
+        >>> rng = set_up(seed=7)
+        >>> rng.integers(10, size=3)
+        array([9, 6, 6])
+    """
+    _check_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    np.set_printoptions(precision=4, suppress=True, linewidth=88)
+    torch.set_printoptions(precision=4, sci_mode=False, linewidth=88)
+    mpl.rcParams.update(RC_PARAMS)  # type: ignore[arg-type]
+    shell = get_ipython()
+    if shell is not None:
+        _show_figures_as_drawings(shell)
+    return np.random.default_rng(seed)
+
+
+def _check_seed(seed: Any) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise TypeError(f"set_up: expected seed to be an integer, but got {seed!r}")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(f"set_up: expected seed to be 0 to {LARGEST_SEED}, but got {seed}")
+
+
+def _show_figures_as_drawings(shell: Any) -> None:
+    select_figure_formats(shell, {"svg"}, bbox_inches=None, metadata={"Date": None})
+    shell.display_formatter.mimebundle_formatter.for_type(Figure, _record)
+
+
+def _record(figure: Figure, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    del include, exclude  # IPython passes both; the record is always shown
+    return {FIGURE_RECORD: describe(figure)}

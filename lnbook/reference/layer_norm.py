@@ -1,0 +1,284 @@
+r"""Layer normalization in NumPy and float64, written straight from its equations.
+
+This module is the specification that the faster versions in lnbook are tested against. It
+trades speed for being easy to hold beside the equations, one line of code for each.
+
+Notation, the same in every docstring: :math:`H` is the number of elements that are normalized
+together, :math:`v` the biased variance, :math:`r = (v + \epsilon)^{-1/2}`,
+:math:`\hat{x}` the normalized input and :math:`L` a loss.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook._check import checked_eps
+
+__all__ = [
+    "LayerNormResult",
+    "layer_norm",
+    "layer_norm_backward",
+    "layer_norm_forward",
+    "layer_norm_jacobian",
+]
+
+Array = NDArray[np.float64]
+
+
+class LayerNormResult(NamedTuple):
+    r"""Everything that the forward pass computes, by the names of the equations.
+
+    Attributes:
+        y: the output, of the shape of `x`.
+        normalized: :math:`\hat{x}`, the input before weight and bias, of the shape of `x`.
+        mean: :math:`\mu`, with the normalized dimensions kept as 1, so that it broadcasts.
+        variance: :math:`v`, biased, of the shape of `mean`.
+        rstd: :math:`r = (v + \epsilon)^{-1/2}`, of the shape of `mean`.
+    """
+
+    y: Array
+    normalized: Array
+    mean: Array
+    variance: Array
+    rstd: Array
+
+
+def layer_norm_forward(
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    normalized_shape: int | Sequence[int] | None = None,
+    eps: float = 1e-5,
+) -> LayerNormResult:
+    r"""Normalize the last dimensions of `x` and return every intermediate result.
+
+    .. math::
+        \mu = \frac{1}{H} \sum_i x_i, \qquad
+        v = \frac{1}{H} \sum_i (x_i - \mu)^2, \qquad
+        r = \frac{1}{\sqrt{v + \epsilon}}, \qquad
+        \hat{x}_i = (x_i - \mu) \, r, \qquad
+        y_i = \gamma_i \hat{x}_i + \beta_i
+
+    Source: Ba, Kiros and Hinton 2016, eq. 3, for the mean and the biased variance; PyTorch's
+    documentation of `LayerNorm` for :math:`\epsilon` inside the square root.
+
+    Args:
+        x: real array of shape `(*, *normalized_shape)`; converted to float64.
+        weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
+        bias: :math:`\beta`, of shape `normalized_shape`; zeros if None.
+        normalized_shape: the last dimensions of `x`, normalized together. If None, the shape
+            of `weight`, else that of `bias`, else the last dimension alone.
+        eps: what is added to the variance, finite and at least 0. With 0, a row whose
+            elements are all equal has no normalized form and gives NaN.
+
+    Returns:
+        The output and the intermediate results, all in float64.
+
+    Raises:
+        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
+        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+
+    Example:
+        >>> result = layer_norm_forward([1.0, 3.0], weight=[2.0, 5.0], bias=[0.0, 1.0], eps=0.0)
+        >>> result.normalized
+        array([-1.,  1.])
+        >>> result.y
+        array([-2.,  6.])
+        >>> float(result.mean[0]), float(result.variance[0])
+        (2.0, 1.0)
+    """
+    x = _real(x, "x")
+    if normalized_shape is None:
+        affine = weight if weight is not None else bias
+        normalized_shape = x.shape[-1:] if affine is None else np.shape(affine)
+    shape = _fitting_shape(x, normalized_shape)
+    eps = checked_eps(eps, "layer_norm")
+    features = tuple(range(-len(shape), 0))
+
+    mean = x.mean(axis=features, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=features, keepdims=True)
+    # Infinity and NaN are answers here (eps=0 on a constant row), not accidents to warn of.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rstd = 1.0 / np.sqrt(variance + eps)
+        normalized = (x - mean) * rstd
+    y = normalized * _affine(weight, "weight", shape, 1.0) + _affine(bias, "bias", shape, 0.0)
+    return LayerNormResult(y, normalized, mean, variance, rstd)
+
+
+def layer_norm(
+    x: ArrayLike,
+    normalized_shape: int | Sequence[int],
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    eps: float = 1e-5,
+) -> Array:
+    r"""Normalize the last dimensions of `x`: the output of `layer_norm_forward` alone.
+
+    .. math::
+        y_i = \gamma_i \, \frac{x_i - \mu}{\sqrt{v + \epsilon}} + \beta_i
+
+    Source: Ba, Kiros and Hinton 2016, eq. 3; PyTorch's documentation of `LayerNorm`.
+
+    Args:
+        x: real array of shape `(*, *normalized_shape)`; converted to float64.
+        normalized_shape: the last dimensions of `x`; an int stands for one dimension.
+        weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
+        bias: :math:`\beta`, of shape `normalized_shape`; zeros if None.
+        eps: what is added to the variance, finite and at least 0.
+
+    Returns:
+        Float64 array of the shape of `x`.
+
+    Raises:
+        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
+        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+
+    Example:
+        >>> layer_norm([[1.0, 3.0], [30.0, 10.0]], 2, eps=0.0)
+        array([[-1.,  1.],
+               [ 1., -1.]])
+    """
+    return layer_norm_forward(x, weight, bias, normalized_shape=normalized_shape, eps=eps).y
+
+
+def layer_norm_backward(
+    grad_output: ArrayLike,
+    x: ArrayLike,
+    normalized_shape: int | Sequence[int],
+    weight: ArrayLike | None = None,
+    *,
+    eps: float = 1e-5,
+) -> tuple[Array, Array, Array]:
+    r"""Return the gradients of a loss with respect to `x`, weight and bias.
+
+    With :math:`g_i = \gamma_i \, \partial L / \partial y_i` and means over the :math:`H`
+    normalized elements,
+
+    .. math::
+        \frac{\partial L}{\partial x_i} = r \left( g_i - \frac{1}{H} \sum_j g_j
+        - \hat{x}_i \, \frac{1}{H} \sum_j g_j \hat{x}_j \right), \qquad
+        \frac{\partial L}{\partial \gamma_i} = \sum_n
+        \frac{\partial L}{\partial y_{ni}} \, \hat{x}_{ni}, \qquad
+        \frac{\partial L}{\partial \beta_i} = \sum_n \frac{\partial L}{\partial y_{ni}}
+
+    where :math:`n` runs over all leading dimensions. Source: the chain rule applied to Ba,
+    Kiros and Hinton 2016, eq. 3; exact for every :math:`\epsilon > 0`, since :math:`\hat{x}`
+    holds the same :math:`r`. The bias itself is no argument: no gradient depends on it.
+
+    Args:
+        grad_output: :math:`\partial L / \partial y`, real, of the shape of `x`.
+        x: real array of shape `(*, *normalized_shape)`; converted to float64.
+        normalized_shape: the last dimensions of `x`; an int stands for one dimension.
+        weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
+        eps: what is added to the variance, finite and at least 0.
+
+    Returns:
+        `(grad_x, grad_weight, grad_bias)` in float64: the first of the shape of `x`, the others
+        of shape `normalized_shape`, summed over all leading dimensions.
+
+    Raises:
+        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
+        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+
+    Example:
+        >>> grads = layer_norm_backward([[4.0, 0.0], [0.0, 3.0]], [[1.0, 3.0], [3.0, 1.0]], 2)
+        >>> [grad.round(3).tolist() for grad in grads[1:]]
+        [[-4.0, -3.0], [4.0, 3.0]]
+    """
+    grad_output, x = _real(grad_output, "grad_output"), _real(x, "x")
+    if grad_output.shape != x.shape:
+        raise ValueError(
+            f"layer_norm_backward: expected grad_output to have the shape {x.shape} of x, "
+            f"but got {grad_output.shape}"
+        )
+    shape = _fitting_shape(x, normalized_shape)
+    forward = layer_norm_forward(x, weight, normalized_shape=shape, eps=eps)
+    xhat, rstd = forward.normalized, forward.rstd
+    features = tuple(range(-len(shape), 0))
+    leading = tuple(range(x.ndim - len(shape)))
+
+    g = grad_output * _affine(weight, "weight", shape, 1.0)
+    mean_g = g.mean(axis=features, keepdims=True)
+    mean_g_xhat = (g * xhat).mean(axis=features, keepdims=True)
+    grad_x = rstd * (g - mean_g - xhat * mean_g_xhat)
+    grad_weight = (grad_output * xhat).sum(axis=leading)
+    grad_bias = grad_output.sum(axis=leading)
+    return grad_x, grad_weight, grad_bias
+
+
+def layer_norm_jacobian(x: ArrayLike, eps: float = 1e-5, weight: ArrayLike | None = None) -> Array:
+    r"""Return the matrix of derivatives of the output with respect to one vector `x`.
+
+    .. math::
+        J = \frac{\partial \hat{x}}{\partial x} = r \left( I - \frac{1}{H} \mathbf{1}
+        \mathbf{1}^\top - \frac{1}{H} \hat{x} \hat{x}^\top \right), \qquad
+        \frac{\partial y}{\partial x} = \operatorname{diag}(\gamma) \, J
+
+    :math:`J` is symmetric; its rows sum to 0, since a shift of `x` changes nothing. Source: the
+    chain rule applied to Ba, Kiros and Hinton 2016, eq. 3.
+
+    Args:
+        x: real vector of shape `(H,)` with at least one element; converted to float64.
+        eps: what is added to the variance, finite and at least 0.
+        weight: :math:`\gamma`, of shape `(H,)`. If None, :math:`J` itself is returned.
+
+    Returns:
+        Float64 matrix of shape `(H, H)`; row :math:`i`, column :math:`j` holds
+        :math:`\partial y_i / \partial x_j`.
+
+    Raises:
+        TypeError: an array is not real, or `eps` is not a real number.
+        ValueError: `x` is not a vector, `weight` has another shape, or `eps` is negative,
+            infinite or NaN.
+
+    Example:
+        >>> layer_norm_jacobian([1.0, 3.0], eps=3.0) * 8
+        array([[ 1.5, -1.5],
+               [-1.5,  1.5]])
+    """
+    x = _real(x, "x")
+    if x.ndim != 1 or x.size == 0:
+        raise ValueError(
+            f"layer_norm_jacobian: expected x to be a vector of shape (H,) with H at least 1, "
+            f"but got shape {x.shape}"
+        )
+    forward = layer_norm_forward(x, normalized_shape=x.shape, eps=eps)
+    xhat, rstd = forward.normalized, forward.rstd
+    features = x.size
+
+    identity = np.eye(features)
+    ones = np.ones((features, features))
+    jacobian = rstd * (identity - ones / features - np.outer(xhat, xhat) / features)
+    return _affine(weight, "weight", x.shape, 1.0)[..., np.newaxis] * jacobian
+
+
+def _real(array: ArrayLike, name: str) -> Array:
+    array = np.asarray(array)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"expected {name} to hold real numbers, but got dtype {array.dtype}")
+    return array.astype(np.float64)
+
+
+def _fitting_shape(x: Array, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(normalized_shape, int):
+        normalized_shape = (normalized_shape,)
+    shape = tuple(operator.index(size) for size in normalized_shape)
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ValueError(
+            f"expected the last dimensions of x to be normalized_shape={shape} "
+            f"(at least one dimension), but got x of shape {x.shape}"
+        )
+    return shape
+
+
+def _affine(array: ArrayLike | None, name: str, shape: tuple[int, ...], default: float) -> Array:
+    if array is None:
+        return np.full(shape, default)
+    array = _real(array, name)
+    if array.shape != shape:
+        raise ValueError(f"expected {name} to have the shape {shape}, but got {array.shape}")
+    return array

@@ -1,0 +1,95 @@
+"""The book as a whole: its pages, its references, and what a person reads if they disagree."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import CHAPTER, SmallBook
+
+from bookbuild.book import Book
+from bookbuild.errors import BookError
+
+
+def test_every_reference_belongs_to_a_chapter(book: Book) -> None:
+    on_disk = set(book.references.rglob("*.ipynb"))
+    assert on_disk == {book.reference(chapter) for chapter in book.chapters}
+
+
+def test_every_page_has_a_description(book: Book) -> None:
+    for name in book.pages:
+        text = (book.source / f"{name}.md").read_text(encoding="utf-8")
+        front = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else {}
+        description = front.get("myst", {}).get("html_meta", {}).get("description", "")
+        assert 50 <= len(description) <= 200, f"{name}: description of {len(description)} letters"
+
+
+def problems(book: Book) -> list[str]:
+    with pytest.raises(BookError) as caught:
+        _ = book.chapters
+    return list(caught.value.problems)
+
+
+def test_small_book_is_sound(small: SmallBook) -> None:
+    assert [chapter.name for chapter in small.book.chapters] == ["part/chapter"]
+
+
+def test_listed_but_missing(small: SmallBook) -> None:
+    small.book.toc.write_text(small.book.toc.read_text() + "  - file: part/gone\n")
+    assert problems(small.fresh()) == [
+        "_toc.yml: 'part/gone' is listed, but book/part/gone.md does not exist"
+    ]
+
+
+def test_on_disk_but_not_listed(small: SmallBook) -> None:
+    (small.book.source / "part" / "extra.md").write_text("# Extra\n")
+    assert problems(small.fresh()) == ["book/part/extra.md: is not listed in _toc.yml"]
+
+
+def test_malformed_contents(small: SmallBook) -> None:
+    small.book.toc.write_text("format: jb-book\n")
+    assert problems(small.fresh())[0].startswith("_toc.yml: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("name: python3", "name: fortran", "asks for the kernel 'fortran'; installed: "),
+        ("kernelspec: {", "kernel: {", "no 'kernelspec' in its front matter"),
+        ("format_name: myst", "format_name: md", "no 'jupytext' with 'format_name: myst'"),
+        ("kernelspec: {", "kernelspec: {{", "book/part/chapter.md: Notebook metadata: "),
+        ("```{code-cell}\nprint", "```{code-cell}\n:tags: [a\nprint", "book/part/chapter.md: "),
+    ],
+)
+def test_malformed_chapter(small: SmallBook, old: str, new: str, expected: str) -> None:
+    assert old in CHAPTER
+    small.chapter.write_text(CHAPTER.replace(old, new))
+    found = problems(small.fresh())
+    assert len(found) == 1
+    assert expected in found[0]
+    assert found[0].startswith("book/part/chapter.md: ")
+    assert "\n" not in found[0]
+
+
+def test_all_problems_are_told_at_once(small: SmallBook) -> None:
+    (small.book.source / "part" / "extra.md").write_text("# Extra\n")
+    small.book.toc.write_text(small.book.toc.read_text() + "  - file: part/gone\n")
+    assert len(problems(small.fresh())) == 2
+
+
+def test_a_command_tells_a_problem_in_one_line(small: SmallBook) -> None:
+    (small.book.source / "part" / "extra.md").write_text("# Extra\n")
+    for command in ("book", "notebooks"):
+        done = small.run(command)
+        assert done.returncode == 1
+        assert done.stderr == "error: book/part/extra.md: is not listed in _toc.yml\n"
+
+
+def test_serving_without_a_site(small: SmallBook) -> None:
+    done = small.run("serve")
+    assert done.returncode == 1
+    assert done.stderr == "error: there is no site yet: run 'make book'\n"
+
+
+def test_paths_are_shown_from_the_root(book: Book) -> None:
+    assert book.show(book.source / "index.md") == "book/index.md"
+    assert isinstance(book.references, Path)

@@ -1,0 +1,63 @@
+"""The check of built pages: each fault must be found, and a sound page must pass."""
+
+from pathlib import Path
+
+import pytest
+
+from bookbuild.check_html import problems_of
+
+SOUND = """<!doctype html><html><head><link rel="canonical" href="https://example.org/">
+<link rel="stylesheet" href="_static/a.css"></head><body><article>
+<p id="here">Text, <a href="#here">a place</a>, <a href="other.html#there">another</a>,
+<a href="https://example.org/">a site</a>, <code>{term}`raw`</code>.</p>
+<img src="_static/a.svg" alt="A line that rises from left to right."></article></body></html>"""
+
+
+@pytest.fixture
+def html(tmp_path: Path) -> Path:
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "a.css").write_text("")
+    (tmp_path / "_static" / "a.svg").write_text("<svg/>")
+    (tmp_path / "other.html").write_text("<article><p id='there'>Text</p></article>")
+    (tmp_path / "index.html").write_text(SOUND)
+    return tmp_path
+
+
+def test_a_sound_page(html: Path) -> None:
+    assert problems_of(html) == []
+
+
+def test_no_page_at_all(tmp_path: Path) -> None:
+    assert "there is no page" in problems_of(tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("Text,", "<span class='problematic'>x</span>", "an unresolved reference"),
+        ("Text,", "<aside class='system-message'>x</aside>", "a message of the parser"),
+        ("Text,", "<span class='katex-error'>x</span>", "a formula that cannot be read"),
+        (
+            "Text,",
+            "<div class='cell_output'><div class='stderr'>x</div></div>",
+            "text on stderr",
+        ),
+        ("Text,", "Text, {term}`raw`", "a role that was not read"),
+        ('href="#here"', 'href="#gone"', "a place that does not exist: #gone"),
+        ("other.html#there", "other.html#gone", "a place that does not exist: other.html#gone"),
+        ("other.html#there", "gone.html", "a file that does not exist: gone.html"),
+        ('src="_static/a.svg"', 'src="_static/gone.svg"', "a file that does not exist"),
+        ("_static/a.css", "https://example.org/a.css", "loads from another host"),
+        ("_static/a.css", "//example.org/a.css", "loads from another host"),
+        ('alt="A line that rises from left to right."', "", "without a text"),
+        ("A line that rises from left to right.", "../_images/0123456789abcdef.svg", "without"),
+        ("A line that rises from left to right.", "figure", "without a text"),
+    ],
+)
+def test_a_fault_is_found(html: Path, old: str, new: str, expected: str) -> None:
+    assert old in SOUND
+    (html / "index.html").write_text(SOUND.replace(old, new))
+    found = problems_of(html)
+    assert len(found) == 1, found
+    assert found[0].startswith("index.html: ")
+    assert expected in found[0]

@@ -1,0 +1,110 @@
+"""Outputs must lose their validity with everything they follow from, and with nothing else."""
+
+import pytest
+from conftest import CHAPTER, SmallBook
+
+from bookbuild.book import Book
+from bookbuild.digest import modules, source_digest
+
+
+def digest_of(small: SmallBook) -> str:
+    book = small.fresh()
+    return source_digest(book, book.chapters[0])
+
+
+def test_same_sources_same_digest(small: SmallBook) -> None:
+    assert digest_of(small) == digest_of(small)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("book/part/chapter.md", "2 * constants", "3 * constants"),
+        ("book/part/chapter.md", 'print("it is"', 'print("that is"'),
+        ("lnbook/constants.py", "HALF = 21", "HALF = 22"),
+        ("constraints.txt", "\nnumpy==", "\nnumpy==9."),
+        ("constraints.txt", "\ntorch==", "\ntorch==9."),
+    ],
+)
+def test_what_outputs_follow_from(small: SmallBook, file: str, old: str, new: str) -> None:
+    before = digest_of(small)
+    path = small.book.root / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    assert digest_of(small) != before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("book/part/chapter.md", "The value.", "This is the value."),
+        ("lnbook/unrelated.py", "OTHER = 1", "OTHER = 2"),
+        ("constraints.txt", "\nSphinx==", "\nSphinx==9."),
+        ("book/index.md", "A small book", "The small book"),
+    ],
+)
+def test_what_outputs_do_not_follow_from(small: SmallBook, file: str, old: str, new: str) -> None:
+    before = digest_of(small)
+    path = small.book.root / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    assert digest_of(small) == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("from lnbook import constants", {"lnbook", "lnbook.constants"}),
+        ("from lnbook.constants import HALF", {"lnbook", "lnbook.constants"}),
+        ("import lnbook.constants as c", {"lnbook", "lnbook.constants"}),
+        ("from lnbook import middle", {"lnbook", "lnbook.middle", "lnbook.constants"}),
+        (
+            "from lnbook.deep.leaf import x",
+            {"lnbook", "lnbook.deep", "lnbook.deep.leaf", "lnbook.unrelated"},
+        ),
+        ("from lnbook import deep", {"lnbook", "lnbook.deep"}),
+        ("%matplotlib inline\nimport lnbook.constants", {"lnbook", "lnbook.constants"}),
+        ("if True:\n    from lnbook import constants", {"lnbook", "lnbook.constants"}),
+        ("import numpy", set()),
+    ],
+)
+def test_modules_that_a_chapter_reaches(
+    small: SmallBook, statement: str, expected: set[str]
+) -> None:
+    package = small.book.package
+    (package / "middle.py").write_text("from .constants import HALF\n")
+    (package / "deep").mkdir()
+    (package / "deep" / "__init__.py").write_text("")
+    (package / "deep" / "leaf.py").write_text("from ..unrelated import OTHER as x\n")
+    small.chapter.write_text(CHAPTER.replace("from lnbook import constants", statement))
+    book = small.fresh()
+    assert set(modules(book, book.chapters[0])) == expected
+
+
+@pytest.mark.parametrize("statement", ["import lnbook", "from lnbook import *"])
+def test_a_bare_import_reaches_everything(small: SmallBook, statement: str) -> None:
+    small.chapter.write_text(CHAPTER.replace("from lnbook import constants", statement))
+    book = small.fresh()
+    assert "lnbook.unrelated" in modules(book, book.chapters[0])
+
+
+def test_modules_found_by_reading_are_those_that_python_loads(book: Book) -> None:
+    """The first chapter, imported for real: no module of lnbook may escape the digest."""
+    import subprocess
+    import sys
+
+    chapter = next(c for c in book.chapters if c.name == "formula/step-by-step")
+    imports = [
+        line
+        for cell in chapter.code_cells
+        for line in cell.source.splitlines()
+        if line.startswith(("import lnbook", "from lnbook"))
+    ]
+    code = "\n".join([*imports, "import sys", "print(*(m for m in sys.modules if 'lnbook' in m))"])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=book.root
+    )
+    loaded = {name for name in done.stdout.split() if name.split(".")[0] == "lnbook"}
+    assert loaded <= set(modules(book, chapter))

@@ -1,0 +1,205 @@
+"""From chapter to reference to site: what is executed when, and what is kept if it fails."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import CHAPTER, INDEX, SmallBook
+
+from bookbuild.outputs import find, read_notebook
+
+MakeBook = Callable[[], SmallBook]
+
+
+def page(small: SmallBook) -> str:
+    return (small.book.html / "part" / "chapter.html").read_text(encoding="utf-8")
+
+
+def change_reference(small: SmallBook, change: Callable[[dict[str, Any]], None]) -> None:
+    notebook = json.loads(small.reference.read_text())
+    change(notebook)
+    small.reference.write_text(json.dumps(notebook))
+
+
+def code(notebook: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_from_notebooks_to_site(built: MakeBook) -> None:
+    small = built()
+    assert find(small.book, small.book.chapters[0]) is not None
+
+    done = small.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Executing" not in done.stdout, "a build from valid references executes nothing"
+    assert "it is 42" in page(small)
+    assert "Outputs computed with lnbook" in page(small)
+
+    # lnbook changes: the old output must not be published, though no page has changed
+    (small.book.package / "constants.py").write_text("HALF = 50\n")
+    done = small.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Executing 1 chapter(s)" in done.stdout
+    assert "it is 100" in page(small)
+    assert "it is 42" not in page(small)
+
+    # what was executed for the site is not executed again
+    done = small.run("book")
+    assert "Executing" not in done.stdout
+
+    # prose changes: nothing is executed
+    small.chapter.write_text(small.chapter.read_text().replace("The value.", "This is it."))
+    done = small.run("book")
+    assert "Executing" not in done.stdout
+    assert "This is it." in page(small)
+
+
+def test_renewing_shows_what_changed(built: MakeBook) -> None:
+    small = built()
+    assert "0 of 1 reference(s) renewed" in small.run("notebooks").stdout
+
+    small.chapter.write_text(CHAPTER.replace("The value.", "This is it."))
+    done = small.run("notebooks")
+    assert "Executing" not in done.stdout
+    assert "every output is the same" in done.stdout
+    assert "This is it." in small.reference.read_text()
+
+    (small.book.package / "constants.py").write_text("HALF = 50\n")
+    done = small.run("notebooks")
+    assert "    -it is 42" in done.stdout
+    assert "    +it is 100" in done.stdout
+    assert "it is 100" in small.reference.read_text()
+
+
+def test_renewing_on_request(built: MakeBook) -> None:
+    small = built()
+    assert "Executing 1 chapter(s)" in small.run("notebooks", "part/chapter").stdout
+    assert "Executing 1 chapter(s)" in small.run("notebooks", "--all").stdout
+    done = small.run("notebooks", "part/unknown")
+    assert done.returncode == 1
+    assert done.stderr == "error: no chapter is called part/unknown; there are: part/chapter\n"
+
+
+def test_a_reference_without_a_chapter_is_removed(built: MakeBook) -> None:
+    small = built()
+    orphan = small.reference.with_name("orphan.ipynb")
+    orphan.write_text(small.reference.read_text())
+    assert "orphan.ipynb: removed" in small.run("notebooks").stdout
+    assert not orphan.exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("1 / 0", "raised ZeroDivisionError: division by zero"),
+        ("raise ValueError('first\\nsecond')", "raised ValueError: first"),
+        ("import sys; print('careful', file=sys.stderr)", "wrote to stderr: careful"),
+        ("import os; os._exit(1)", "lost its kernel"),
+        ("def broken(:", "raised SyntaxError: "),
+    ],
+)
+def test_a_failing_chapter_leaves_everything_as_it_was(
+    built: MakeBook, statement: str, expected: str
+) -> None:
+    small = built()
+    before = small.reference.read_text()
+    small.chapter.write_text(CHAPTER.replace('print("it is", value)', statement))
+    line = small.chapter.read_text().splitlines().index("```{code-cell}", 15) + 2
+
+    for command in ("notebooks", "book")[: 2 if statement == "1 / 0" else 1]:
+        done = small.run(command)
+        assert done.returncode == 1
+        told = [row for row in done.stderr.splitlines() if row.startswith("error: ")]
+        assert len(told) == 1
+        assert told[0].startswith(f"error: book/part/chapter.md:{line}: code cell 1 {expected}")
+        assert "Traceback" not in done.stderr
+    assert small.reference.read_text() == before
+    assert not (small.book.html / "part" / "chapter.html").exists()
+
+
+def test_one_failing_chapter_keeps_the_references_of_all(built: MakeBook) -> None:
+    small = built()
+    small.book.toc.write_text(small.book.toc.read_text() + "  - file: part/second\n")
+    (small.book.source / "part" / "second.md").write_text(
+        CHAPTER.replace('print("it is", value)', "1 / 0")
+    )
+    before = small.reference.read_text()
+    (small.book.package / "constants.py").write_text("HALF = 50\n")
+    assert small.run("notebooks").returncode == 1
+    assert small.reference.read_text() == before
+    assert not small.reference.with_name("second.ipynb").exists()
+
+
+def set_count(notebook: dict[str, Any]) -> None:
+    code(notebook)[1]["execution_count"] = None
+
+
+def set_number(notebook: dict[str, Any]) -> None:
+    code(notebook)[1]["outputs"][0]["text"] = "it is 43\n"
+
+
+def remove_output(notebook: dict[str, Any]) -> None:
+    code(notebook)[1]["outputs"] = []
+
+
+def set_source(notebook: dict[str, Any]) -> None:
+    code(notebook)[1]["source"] = "print('it is 43')"
+
+
+@pytest.mark.parametrize("change", [set_count, set_number, remove_output, set_source])
+def test_a_reference_changed_by_hand_feeds_no_page(
+    built: MakeBook, change: Callable[[dict[str, Any]], None]
+) -> None:
+    small = built()
+    change_reference(small, change)
+    assert find(small.book, small.book.chapters[0]) is None
+    done = small.run("book")
+    assert "Executing 1 chapter(s)" in done.stdout
+    assert "it is 42" in page(small)
+
+
+def test_a_reference_that_is_no_notebook(built: MakeBook) -> None:
+    small = built()
+    small.reference.write_text("{")
+    assert find(small.book, small.book.chapters[0]) is None
+    assert small.run("notebooks").returncode == 0
+    renewed = read_notebook(small.reference)
+    assert renewed is not None
+    assert renewed.metadata.lnbook.torch
+
+
+BREAKAGES = {
+    "a cross reference": ("(part/chapter.md)", "(part/missing.md)", "part/missing"),
+    "an anchor": ("(part/chapter.md)", "(part/chapter.md#nowhere)", "nowhere"),
+    "an equation label": ("{eq}`sum`", "{eq}`product`", "product"),
+    "a formula": ("s = a + b", r"s = \frac{a}{", "formula cannot be read"),
+    "a formula in a line": ("A {term}", r"$\unknowncommand$ A {term}", "formula cannot be read"),
+    "a glossary term": ("{term}`row`", "{term}`column`", "column"),
+    "a citation": ("A {term}", "{cite}`nobody1900` A {term}", "nobody1900"),
+    "a figure number": ("A {term}", "{numref}`nothing` A {term}", "nothing"),
+    "a pasted number": ("A {term}", "{glue:text}`nothing` A {term}", "nothing"),
+    "a role": ("{term}`row`", "{trem}`row`", "trem"),
+    "a directive": ("```{glossary}", "```{glosary}", "glosary"),
+}
+
+
+def test_every_breakage_turns_the_build_red(built: MakeBook) -> None:
+    """One build with a page for each breakage: each must be told, with its file."""
+    small = built()
+    contents = small.book.toc.read_text()
+    for number, (old, new, _) in enumerate(BREAKAGES.values()):
+        assert old in INDEX
+        text = INDEX.replace("sum", f"sum{number}").replace("\nrow\n", f"\nrow {number}\n")
+        old = old.replace("sum", f"sum{number}")
+        (small.book.source / f"broken{number}.md").write_text(text.replace(old, new))
+        contents += f"  - file: broken{number}\n"
+    small.book.toc.write_text(contents)
+    for _ in range(2):  # a second build repeats the warnings of the first
+        done = small.run("book")
+        assert done.returncode == 1
+        told = done.stdout + done.stderr
+        for number, (what, (_, _, expected)) in enumerate(BREAKAGES.items()):
+            lines = [line for line in told.splitlines() if f"broken{number}.md" in line]
+            assert any(expected in line for line in lines), f"{what}: {lines}"
+        assert "index.md" not in told

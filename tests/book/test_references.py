@@ -1,0 +1,93 @@
+"""What makes the comparison of notebooks strict: nbval alone would let much of this pass."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+
+from bookbuild.book import Book
+from bookbuild.chapter import Chapter, code_cells
+from bookbuild.outputs import read_notebook, why_not, with_text_of
+from lnbook.mime import FIGURE_RECORD
+
+BOOK = Book(Path(__file__).resolve().parents[2])
+NOT_COMPARED_BY_NBVAL = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
+RENEW = "run 'make notebooks', read the differences and commit them"
+
+pytestmark = pytest.mark.parametrize("chapter", BOOK.chapters, ids=lambda chapter: chapter.name)
+
+
+@pytest.fixture
+def reference(chapter: Chapter) -> NotebookNode:
+    path = BOOK.reference(chapter)
+    notebook = read_notebook(path)
+    if notebook is None:
+        pytest.fail(f"{chapter.shown} has no reference {BOOK.show(path)}: {RENEW}")
+    return notebook
+
+
+def outputs(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
+    for number, cell in enumerate(code_cells(notebook)):
+        for output in cell.outputs:
+            yield number, output
+
+
+def test_every_cell_was_executed_in_order(chapter: Chapter, reference: NotebookNode) -> None:
+    counts = [cell.execution_count for cell in code_cells(reference)]
+    assert counts == list(range(1, len(counts) + 1)), (
+        f"{chapter.shown}: execution counts are {counts}; nbval compares nothing in a cell "
+        f"without one: {RENEW}"
+    )
+
+
+def test_outputs_follow_from_the_sources(chapter: Chapter, reference: NotebookNode) -> None:
+    reason = why_not(BOOK, chapter, reference)
+    assert reason is None, f"{chapter.shown}: {reason}: {RENEW}"
+
+
+def test_text_is_that_of_the_chapter(chapter: Chapter, reference: NotebookNode) -> None:
+    assert reference == with_text_of(chapter, reference), (
+        f"{chapter.shown}: the text of the reference is not that of the chapter: {RENEW}"
+    )
+
+
+def test_no_cell_is_left_out_of_the_comparison(chapter: Chapter, reference: NotebookNode) -> None:
+    for number, cell in enumerate(code_cells(reference)):
+        tags = {tag.lower() for tag in cell.metadata.get("tags", [])}
+        comments = [line for line in cell.source.splitlines() if "NBVAL_" in line.upper()]
+        assert not comments, f"{chapter.where(number)} has {comments}"
+        assert not {tag for tag in tags if tag.startswith("nbval")}, chapter.where(number)
+
+
+def test_every_drawing_has_a_record(chapter: Chapter, reference: NotebookNode) -> None:
+    for number, output in outputs(reference):
+        data = output.get("data", {})
+        assert ("image/svg+xml" in data) == (FIGURE_RECORD in data), (
+            f"{chapter.where(number)} shows {sorted(data)}: a drawing is compared by its record, "
+            "which lnbook.notebook.set_up adds to it"
+        )
+
+
+def test_no_output_is_of_a_kind_that_is_not_compared(
+    chapter: Chapter, reference: NotebookNode
+) -> None:
+    for number, output in outputs(reference):
+        kinds = NOT_COMPARED_BY_NBVAL.intersection(output.get("data", {}))
+        assert not kinds, f"{chapter.where(number)} has outputs that nbval ignores: {kinds}"
+
+
+def test_no_output_is_an_error_or_on_stderr(chapter: Chapter, reference: NotebookNode) -> None:
+    for number, output in outputs(reference):
+        allowed = "raises-exception" in code_cells(reference)[number].metadata.get("tags", [])
+        assert output.output_type != "error" or allowed, chapter.where(number)
+        assert output.get("name") != "stderr", chapter.where(number)
+
+
+def test_every_figure_says_what_is_to_be_seen(chapter: Chapter, reference: NotebookNode) -> None:
+    for number, cell in enumerate(code_cells(reference)):
+        if any("image/svg+xml" in output.get("data", {}) for output in cell.outputs):
+            image = cell.metadata.get("mystnb", {}).get("image", {})
+            assert len(image.get("alt", "").split()) >= 8, (
+                f"{chapter.where(number)} shows a figure: describe it under mystnb, image, alt"
+            )

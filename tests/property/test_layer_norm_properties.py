@@ -1,0 +1,208 @@
+"""What holds for layer normalization on any input, searched for counterexamples."""
+
+import math
+
+import numpy as np
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import layer_norm as torch_layer_norm
+
+from lnbook import reference
+from lnbook.functional import layer_norm
+from lnbook.layers import LayerNorm
+
+settings.register_profile("layer_norm", derandomize=True, deadline=None, database=None)
+repeatable = settings(settings.get_profile("layer_norm"), max_examples=60)
+
+DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+seeds = st.integers(0, 2**32 - 1)
+epsilons = st.sampled_from([1e-12, 1e-6, 1e-5, 1e-3, 0.5, 4.0])
+full_dtypes = st.sampled_from([torch.float32, torch.float64])
+finite = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+@st.composite
+def problems(draw, least_size=1):
+    """Draw an input of 1 to 5 dimensions, weight, bias and upstream gradient, all float64.
+
+    Rows differ in scale and in offset; the numbers themselves come from a drawn seed.
+    """
+    leading = draw(st.lists(st.integers(1, 3), max_size=2))
+    normalized = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    assume(math.prod(normalized) >= least_size)
+    rng = np.random.default_rng(draw(seeds))
+    rows = (*leading, *[1] * len(normalized))
+    scale = 10.0 ** rng.uniform(-2, 2, rows)
+    offset = scale * 10.0 ** rng.uniform(-2, 1, rows)
+    x = offset + scale * rng.standard_normal((*leading, *normalized))
+    weight, bias = rng.standard_normal((2, *normalized))
+    upstream = rng.standard_normal(x.shape)
+    return x, tuple(normalized), weight, bias, upstream
+
+
+def tensors(*arrays, dtype=torch.float64):
+    return tuple(torch.tensor(array).to(dtype) for array in arrays)
+
+
+@repeatable
+@given(problems(), epsilons, full_dtypes)
+def test_agrees_with_the_reference(problem, eps, dtype):
+    x, shape, weight, bias, _ = problem
+    rounded = tensors(x, weight, bias, dtype=dtype)
+    y = layer_norm(rounded[0], shape, *rounded[1:], eps)
+    exact = reference.layer_norm(rounded[0], shape, *rounded[1:], eps)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-11
+    np.testing.assert_allclose(y.double().numpy(), exact, rtol=tolerance, atol=tolerance)
+
+
+@repeatable
+@given(problems(), epsilons)
+def test_gradients_agree_with_the_reference_and_with_pytorch(problem, eps):
+    x, shape, weight, bias, upstream = problem
+    expected = reference.layer_norm_backward(upstream, x, shape, weight, eps=eps)
+    for function in (layer_norm, torch_layer_norm):
+        inputs = [t.requires_grad_() for t in tensors(x, weight, bias)]
+        y = function(inputs[0], shape, inputs[1], inputs[2], eps)
+        grads = torch.autograd.grad(y, inputs, torch.tensor(upstream))
+        for grad, array in zip(grads, expected, strict=True):
+            scale = max(1.0, float(np.abs(array).max()))
+            np.testing.assert_allclose(grad.numpy(), array, rtol=1e-7, atol=1e-9 * scale)
+
+
+@repeatable
+@given(problems(), epsilons)
+def test_normalized_rows_have_mean_zero_and_variance_v_over_v_plus_eps(problem, eps):
+    x, shape, *_ = problem
+    features = tuple(range(-len(shape), 0))
+    normalized = layer_norm(torch.tensor(x), shape, eps=eps).numpy()
+    variance = np.var(x, axis=features)
+    np.testing.assert_allclose(normalized.mean(axis=features), 0.0, atol=1e-10)
+    np.testing.assert_allclose(
+        np.mean(normalized**2, axis=features), variance / (variance + eps), atol=1e-10
+    )
+    # The largest value that any element can take: all others equal, this one apart.
+    assert np.abs(normalized).max() <= math.sqrt(math.prod(shape) - 1) + 1e-9
+
+
+@repeatable
+@given(problems(), epsilons, st.floats(-1e5, 1e5), st.sampled_from([0.25, 3.0, 40.0]))
+def test_shift_changes_nothing_and_scale_only_the_share_of_eps(problem, eps, shift, scale):
+    x, shape, weight, bias, _ = problem
+    arguments = tensors(weight, bias)
+    y = layer_norm(torch.tensor(x), shape, *arguments, eps)
+    moved = layer_norm(torch.tensor(scale * x + shift), shape, *arguments, scale**2 * eps)
+    torch.testing.assert_close(moved, y, rtol=1e-6, atol=1e-6)
+    moved = reference.layer_norm(scale * x + shift, shape, weight, bias, scale**2 * eps)
+    np.testing.assert_allclose(moved, y.numpy(), rtol=1e-6, atol=1e-6)
+
+
+@repeatable
+@given(problems(), epsilons, full_dtypes)
+def test_a_change_of_sign_passes_through_bit_for_bit(problem, eps, dtype):
+    x, shape, *_ = problem
+    (rounded,) = tensors(x, dtype=dtype)
+    assert torch.equal(layer_norm(-rounded, shape, eps=eps), -layer_norm(rounded, shape, eps=eps))
+
+
+@repeatable
+@given(finite, st.integers(1, 1200), epsilons, st.sampled_from(DTYPES), seeds)
+def test_constant_rows_give_exactly_the_bias(value, features, eps, dtype, seed):
+    x = torch.full((2, features), value, dtype=torch.float64).to(dtype)
+    assume(bool(x.isfinite().all()))
+    weight, bias = tensors(*np.random.default_rng(seed).standard_normal((2, features)), dtype=dtype)
+    y = layer_norm(x, (features,), weight, bias, eps)
+    assert torch.equal(y, bias.expand(2, features))
+
+
+@repeatable
+@given(problems(), full_dtypes, st.randoms(use_true_random=False))
+def test_rows_do_not_see_each_other_bit_for_bit(problem, dtype, random):
+    x, shape, weight, bias, _ = problem
+    rows = torch.tensor(x).to(dtype).reshape(-1, *shape)
+    parameters = tensors(weight, bias, dtype=dtype)
+    y = layer_norm(rows, shape, *parameters)
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    assert torch.equal(layer_norm(rows[order], shape, *parameters), y[order])
+    for i in order:
+        assert torch.equal(layer_norm(rows[i], shape, *parameters), y[i])
+        spoiled = rows.clone()
+        spoiled[[j for j in order if j != i]] = math.nan
+        assert torch.equal(layer_norm(spoiled, shape, *parameters)[i], y[i])
+
+
+@repeatable
+@given(st.lists(finite | st.sampled_from([math.inf, -math.inf, math.nan]), min_size=1, max_size=6))
+def test_a_row_is_nan_exactly_where_it_holds_something_not_finite(values):
+    row = torch.tensor(values, dtype=torch.float64)
+    y = layer_norm(row, (len(values),))
+    assert bool(y.isnan().all() if not row.isfinite().all() else y.isfinite().all())
+
+
+@repeatable
+@given(problems(least_size=2), epsilons)
+def test_the_gradient_of_the_input_sums_to_zero_and_never_grows(problem, eps):
+    x, shape, weight, _, upstream = problem
+    features = tuple(range(-len(shape), 0))
+    grad_x, _, _ = reference.layer_norm_backward(upstream, x, shape, weight, eps=eps)
+    rstd = reference.layer_norm_forward(x, normalized_shape=shape, eps=eps).rstd
+    np.testing.assert_allclose((grad_x / rstd).sum(axis=features), 0.0, atol=1e-9)
+    grown = np.linalg.norm((grad_x / rstd).reshape(-1, math.prod(shape)), axis=1)
+    given_norm = np.linalg.norm((upstream * weight).reshape(-1, math.prod(shape)), axis=1)
+    assert bool((grown <= given_norm * (1.0 + 1e-9)).all())
+
+
+@repeatable
+@given(problems(), epsilons)
+def test_the_jacobian_carries_the_gradient_back(problem, eps):
+    x, shape, weight, _, upstream = problem
+    x, upstream = (array.reshape(-1, math.prod(shape)) for array in (x, upstream))
+    weight = weight.ravel()
+    grad_x, _, _ = reference.layer_norm_backward(upstream, x, weight.shape, weight, eps=eps)
+    for row, row_upstream, row_grad in zip(x, upstream, grad_x, strict=True):
+        jacobian = reference.layer_norm_jacobian(row, eps, weight)
+        scale = max(1.0, float(np.abs(jacobian).max()))
+        np.testing.assert_allclose(jacobian.T @ row_upstream, row_grad, atol=1e-9 * scale)
+
+
+@repeatable
+@given(problems(), epsilons, st.booleans(), st.booleans())
+def test_the_layer_and_pytorchs_are_interchangeable(problem, eps, affine, has_bias):
+    x, shape, weight, bias, _ = problem
+    options = {"eps": eps, "elementwise_affine": affine, "bias": has_bias, "dtype": torch.float64}
+    ours, theirs = LayerNorm(shape, **options), torch.nn.LayerNorm(shape, **options)
+    state = dict(zip(("weight", "bias"), tensors(weight, bias), strict=True))
+    theirs.load_state_dict({name: state[name] for name in theirs.state_dict()})
+    ours.load_state_dict(theirs.state_dict())
+    (given_x,) = tensors(x)
+    torch.testing.assert_close(ours(given_x), theirs(given_x), rtol=1e-9, atol=1e-9)
+
+
+sizes = st.lists(st.integers(-1, 3), max_size=3)
+optional_dtypes = st.sampled_from([*DTYPES, torch.int64, torch.complex64, None])
+
+
+@settings(repeatable, max_examples=300)
+@given(sizes, sizes, st.booleans(), st.booleans(), optional_dtypes, optional_dtypes)
+def test_refuses_what_pytorch_refuses(shape, normalized, fits, same, dtype, parameter_dtype):
+    shape = [abs(size) for size in shape]
+    normalized = shape[-len(normalized) :] if fits and normalized else normalized
+    affine_shape = normalized if same else shape
+    x = torch.ones(shape).to(dtype or torch.float32)
+    weight = None
+    if parameter_dtype is not None and min(affine_shape, default=0) >= 0:
+        weight = torch.ones(affine_shape).to(parameter_dtype)
+
+    def outcome(function):
+        try:
+            return function(x, normalized, weight).dtype
+        except (RuntimeError, TypeError) as error:
+            return type(error)
+
+    ours, theirs = outcome(layer_norm), outcome(torch_layer_norm)
+    # Where a call is wrong in two ways, the two may complain of different ones.
+    refused = [
+        isinstance(result, type) and issubclass(result, RuntimeError) for result in (ours, theirs)
+    ]
+    assert all(refused) or ours == theirs

@@ -1,0 +1,91 @@
+"""The record of a figure: it must change with what is seen, and with nothing else."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+from lnbook.figure_record import describe, rounded
+
+
+def draw(change: Callable[[Figure, Axes], object] | None = None) -> dict[str, object]:
+    figure = Figure(figsize=(4, 3))
+    axes = figure.subplots()
+    axes.plot([0, 1, 2], [1.0, 4.0, 9.0], label="squares")
+    axes.bar([0, 1], [2.0, 3.0])
+    axes.scatter([0, 1], [5.0, 6.0])
+    axes.imshow(np.arange(4.0).reshape(2, 2), extent=(0, 1, 0, 1))
+    axes.add_patch(FancyArrowPatch((0.0, 0.0), (1.0, 1.0)))
+    axes.text(0.5, 0.5, "a text")
+    axes.set(title="title", xlabel="x", ylabel="y", xlim=(-1, 3), ylim=(0, 10))
+    axes.legend()
+    if change is not None:
+        change(figure, axes)
+    return describe(figure)
+
+
+CHANGES: dict[str, Callable[[Figure, Axes], object]] = {
+    "a point of a line": lambda _f, a: a.lines[0].set_ydata([1.0, 4.0, 9.001]),
+    "a color": lambda _f, a: a.lines[0].set_color("black"),
+    "a style": lambda _f, a: a.lines[0].set_linestyle("--"),
+    "a label": lambda _f, a: a.lines[0].set_label("cubes"),
+    "a bar": lambda _f, a: a.patches[0].set_height(2.001),
+    "the color of a bar": lambda _f, a: a.patches[0].set_facecolor("red"),
+    "a point": lambda _f, a: a.collections[0].set_offsets([[0, 5.001], [1, 6]]),
+    "a pixel": lambda _f, a: a.images[0].set_data([[0.0, 1.0], [2.0, 3.001]]),
+    "an arrow": lambda _f, a: a.patches[-1].set_positions((0.0, 0.0), (1.0, 1.001)),
+    "a text": lambda _f, a: a.texts[0].set_text("another text"),
+    "the place of a text": lambda _f, a: a.texts[0].set_position((0.5, 0.6)),
+    "a text that is hidden": lambda _f, a: a.texts[0].set_visible(False),
+    "the title": lambda _f, a: a.set_title("another title"),
+    "the label of an axis": lambda _f, a: a.set_xlabel("z"),
+    "the limits": lambda _f, a: a.set_xlim(-1, 4),
+    "the scale": lambda _f, a: a.set_yscale("symlog"),
+    "the legend": lambda _f, a: a.get_legend().remove(),
+    "a line more": lambda _f, a: a.axhline(3.0),
+    "a shape more": lambda _f, a: a.add_patch(Rectangle((0, 0), 1, 1)),
+    "the size": lambda f, _a: f.set_size_inches(5, 3),
+    "the title of the figure": lambda f, _a: f.suptitle("all"),
+    "a text of the figure": lambda f, _a: f.text(0.1, 0.1, "note"),
+    "a panel more": lambda f, _a: f.add_axes((0.1, 0.1, 0.2, 0.2)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_is_seen_is_recorded(change: Callable[[Figure, Axes], object]) -> None:
+    assert draw(change) != draw()
+
+
+def test_the_last_digits_are_not_recorded() -> None:
+    noise = 1e-13
+    assert draw(lambda _f, a: a.lines[0].set_ydata([1 + noise, 4 - noise, 9 + noise])) == draw()
+
+
+def test_a_record_is_json() -> None:
+    record = draw(lambda _f, a: a.plot([np.nan, np.inf], [1.0, 2.0]))
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, 2.0], [1.0, 2.0]),
+        ([12345.678, 0.001], [12346.0, 0.0]),
+        ([0.000123456789], [0.00012346]),
+        ([-1e-17, 1.0], [0.0, 1.0]),
+        ([0.0], [0.0]),
+        ([], []),
+        ([np.nan, 1.0, -np.inf], ["nan", 1.0, "-inf"]),
+        ([[1.0], [2.0]], [[1.0], [2.0]]),
+        (3.14159265, 3.1416),
+        (np.ma.masked_greater([1.0, 5.0], 4.0), [1.0, "nan"]),
+    ],
+)
+def test_rounding(values: object, expected: object) -> None:
+    result = rounded(values)  # type: ignore[arg-type]
+    assert result == expected
+    assert str(result) == str(expected)  # tells -0.0 from 0.0
