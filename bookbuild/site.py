@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
+import io
 import shutil
+import sys
 import time
 
 from jupyter_book.cli.main import main as jupyter_book
+from sphinx.util.console import nocolor
 
 from bookbuild.book import Book
 from bookbuild.check_html import problems_of
@@ -40,8 +44,11 @@ def _run_jupyter_book(book: Book, *, quiet: bool) -> bool:
     options += ["--path-output", str(book.root), "-W", "-n", "--keep-going"]
     if quiet:
         options.append("-q")
+    if not sys.stderr.isatty():
+        nocolor()
     try:
-        jupyter_book(["build", str(book.source), *options], standalone_mode=False)
+        with contextlib.redirect_stdout(io.StringIO() if quiet else sys.stdout):
+            jupyter_book(["build", str(book.source), *options], standalone_mode=False)
     except (RuntimeError, SystemExit):
         return False
     return True

@@ -1,102 +1,24 @@
-"""A small book of two pages in a temporary folder, to be broken in every way."""
+"""Fixtures: a small book, and copies of one whose references are executed."""
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bookbuild.book import Book
-
-ROOT = Path(__file__).resolve().parents[2]
-
-INDEX = """\
-# A small book
-
-A {term}`row` of numbers, and equation {eq}`sum` in [the chapter](part/chapter.md).
-
-```{math}
-:label: sum
-s = a + b
-```
-
-```{glossary}
-row
-  One example.
-```
-"""
-
-CHAPTER = """\
----
-jupytext:
-  text_representation: {extension: .md, format_name: myst, format_version: 0.13}
-kernelspec: {name: python3, display_name: Python 3, language: python}
----
-
-# The chapter
-
-```{code-cell}
-from lnbook import constants
-
-value = 2 * constants.HALF
-value
-```
-
-The value.
-
-```{code-cell}
-print("it is", value)
-```
-"""
-
-
-@dataclass
-class SmallBook:
-    """The book and the commands that a person would type in its folder."""
-
-    book: Book
-
-    @property
-    def chapter(self) -> Path:
-        return self.book.source / "part" / "chapter.md"
-
-    @property
-    def index(self) -> Path:
-        return self.book.source / "index.md"
-
-    @property
-    def reference(self) -> Path:
-        return self.book.references / "part" / "chapter.ipynb"
-
-    def fresh(self) -> Book:
-        """The book as a new process would read it."""
-        return Book(self.book.root)
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": f"{self.book.root}{os.pathsep}{ROOT}"}
-        return subprocess.run(
-            [sys.executable, "-m", "bookbuild", "--root", str(self.book.root), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
-            cwd=self.book.root,
-        )
+from tests.book.small_book import SmallBook, make_small_book
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> SmallBook:
-    return _make(tmp_path)
+    return make_small_book(tmp_path)
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], SmallBook]:
     """Copies of one small book whose references are executed, made once."""
-    original = _make(tmp_path_factory.mktemp("small"))
+    original = make_small_book(tmp_path_factory.mktemp("small"))
     done = original.run("notebooks")
     assert done.returncode == 0, done.stderr
     shutil.rmtree(original.book.build)
@@ -107,24 +29,3 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], SmallBook]:
         return SmallBook(Book(root))
 
     return copy
-
-
-def _make(root: Path) -> SmallBook:
-    """Write the small book; it has a package of the name lnbook of its own."""
-    for name in ("_config.yml", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, root / name)
-    (root / "_toc.yml").write_text(
-        "format: jb-book\nroot: index\nchapters:\n  - file: part/chapter\n"
-    )
-    (root / "book" / "part").mkdir(parents=True)
-    (root / "book" / "index.md").write_text(INDEX)
-    (root / "book" / "part" / "chapter.md").write_text(CHAPTER)
-    (root / "book" / "references.bib").write_text("")
-    for name in ("_static", "_templates"):
-        shutil.copytree(ROOT / "book" / name, root / "book" / name)
-    (root / "lnbook").mkdir()
-    (root / "lnbook" / "__init__.py").write_text("")
-    shutil.copy(ROOT / "lnbook" / "mime.py", root / "lnbook" / "mime.py")
-    (root / "lnbook" / "constants.py").write_text("HALF = 21\n")
-    (root / "lnbook" / "unrelated.py").write_text("OTHER = 1\n")
-    return SmallBook(Book(root))

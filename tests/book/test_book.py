@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import CHAPTER, SmallBook
 
 from bookbuild.book import Book
 from bookbuild.errors import BookError
+from tests.book.small_book import CHAPTER, SmallBook
 
 
 def test_every_reference_belongs_to_a_chapter(book: Book) -> None:

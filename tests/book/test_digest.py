@@ -1,10 +1,10 @@
 """Outputs must lose their validity with everything they follow from, and with nothing else."""
 
 import pytest
-from conftest import CHAPTER, SmallBook
 
 from bookbuild.book import Book
 from bookbuild.digest import modules, source_digest
+from tests.book.small_book import CHAPTER, SmallBook
 
 
 def digest_of(small: SmallBook) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import CHAPTER, INDEX, SmallBook
 
 from bookbuild.outputs import find, read_notebook
+from tests.book.small_book import CHAPTER, INDEX, SmallBook
 
 MakeBook = Callable[[], SmallBook]
 

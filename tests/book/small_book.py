@@ -1,0 +1,106 @@
+"""A small book of two pages in a temporary folder, to be broken in every way."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookbuild.book import Book
+
+ROOT = Path(__file__).resolve().parents[2]
+
+INDEX = """\
+# A small book
+
+A {term}`row` of numbers, and equation {eq}`sum` in [the chapter](part/chapter.md).
+
+```{math}
+:label: sum
+s = a + b
+```
+
+```{glossary}
+row
+  One example.
+```
+"""
+
+CHAPTER = """\
+---
+jupytext:
+  text_representation: {extension: .md, format_name: myst, format_version: 0.13}
+kernelspec: {name: python3, display_name: Python 3, language: python}
+---
+
+# The chapter
+
+```{code-cell}
+from lnbook import constants
+
+value = 2 * constants.HALF
+value
+```
+
+The value.
+
+```{code-cell}
+print("it is", value)
+```
+"""
+
+
+@dataclass
+class SmallBook:
+    """The book and the commands that a person would type in its folder."""
+
+    book: Book
+
+    @property
+    def chapter(self) -> Path:
+        return self.book.source / "part" / "chapter.md"
+
+    @property
+    def index(self) -> Path:
+        return self.book.source / "index.md"
+
+    @property
+    def reference(self) -> Path:
+        return self.book.references / "part" / "chapter.ipynb"
+
+    def fresh(self) -> Book:
+        """The book as a new process would read it."""
+        return Book(self.book.root)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": f"{self.book.root}{os.pathsep}{ROOT}"}
+        return subprocess.run(
+            [sys.executable, "-m", "bookbuild", "--root", str(self.book.root), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            cwd=self.book.root,
+        )
+
+
+def make_small_book(root: Path) -> SmallBook:
+    """Write the small book; it has a package of the name lnbook of its own."""
+    for name in ("_config.yml", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, root / name)
+    (root / "_toc.yml").write_text(
+        "format: jb-book\nroot: index\nchapters:\n  - file: part/chapter\n"
+    )
+    (root / "book" / "part").mkdir(parents=True)
+    (root / "book" / "index.md").write_text(INDEX)
+    (root / "book" / "part" / "chapter.md").write_text(CHAPTER)
+    (root / "book" / "references.bib").write_text("")
+    for name in ("_static", "_templates"):
+        shutil.copytree(ROOT / "book" / name, root / "book" / name)
+    (root / "lnbook").mkdir()
+    (root / "lnbook" / "__init__.py").write_text("")
+    shutil.copy(ROOT / "lnbook" / "mime.py", root / "lnbook" / "mime.py")
+    (root / "lnbook" / "constants.py").write_text("HALF = 21\n")
+    (root / "lnbook" / "unrelated.py").write_text("OTHER = 1\n")
+    return SmallBook(Book(root))
