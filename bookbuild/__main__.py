@@ -6,27 +6,38 @@ import argparse
 import sys
 from pathlib import Path
 
-from bookbuild import references, site
-from bookbuild.book import Book
+from bookbuild import unchanged
 from bookbuild.errors import BookError
+from bookbuild.serve import serve
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return 0 if it did what was asked, else 1."""
     options = _parser().parse_args(arguments)
-    book = Book(options.root.resolve())
     try:
-        if options.command == "book":
-            site.build(book, quiet=not options.verbose)
-        elif options.command == "notebooks":
-            references.renew(book, options.chapter, everything=options.all)
-        else:
-            site.serve(book, options.port)
+        _run(options, options.root.resolve())
     except BookError as error:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
         return 1
     return 0
+
+
+def _run(options: argparse.Namespace, root: Path) -> None:
+    if options.command == "serve":
+        serve(root / "_build" / "html", options.port)
+        return
+    if options.command == "book" and unchanged.is_unchanged(root):
+        print(f"Nothing has changed since the last build: {root / '_build/html/index.html'}")
+        return
+    # Sphinx and all that comes with it take seconds to import: only where they are needed.
+    from bookbuild import references, site
+    from bookbuild.book import Book
+
+    if options.command == "book":
+        site.build(Book(root), quiet=not options.verbose)
+    else:
+        references.renew(Book(root), options.chapter, everything=options.all)
 
 
 def _parser() -> argparse.ArgumentParser:

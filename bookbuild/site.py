@@ -1,10 +1,8 @@
-"""Builds the site, checks what was built, and serves it on this machine."""
+"""Builds the site and checks what was built."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import http.server
 import io
 import shutil
 import sys
@@ -13,6 +11,7 @@ import time
 from jupyter_book.cli.main import main as jupyter_book
 from sphinx.util.console import nocolor
 
+from bookbuild import unchanged
 from bookbuild.book import Book
 from bookbuild.check_html import problems_of
 from bookbuild.errors import BookError
@@ -26,6 +25,8 @@ def build(book: Book, *, quiet: bool = True) -> None:
         BookError: if a chapter fails, Sphinx warns, or a built page has a fault.
     """
     start = time.perf_counter()
+    sources = unchanged.sources_digest(book.root)
+    unchanged.forget(book.root)
     fill_cache(book)
     print("Building the pages", flush=True)
     if not _run_jupyter_book(book, quiet=quiet):
@@ -35,6 +36,7 @@ def build(book: Book, *, quiet: bool = True) -> None:
     found = problems_of(book.html)
     if found:
         raise BookError(*found)
+    unchanged.remember(book.root, sources)
     print(f"Built in {time.perf_counter() - start:.1f} s: {book.html / 'index.html'}")
 
 
@@ -52,31 +54,3 @@ def _run_jupyter_book(book: Book, *, quiet: bool) -> bool:
     except (RuntimeError, SystemExit):
         return False
     return True
-
-
-def serve(book: Book, port: int) -> None:
-    """Serve the built site on the loopback address until interrupted.
-
-    Raises:
-        BookError: if there is no site or the port is taken.
-    """
-    if not (book.html / "index.html").exists():
-        raise BookError("there is no site yet: run 'make book'")
-    handler = functools.partial(_QuietHandler, directory=str(book.html))
-    try:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise BookError(
-            f"port {port} cannot be used ({error.strerror}): try 'make serve PORT={port + 1}'"
-        ) from None
-    print(f"The book is at http://127.0.0.1:{server.server_port}/ (Ctrl+C ends)", flush=True)
-    with server:
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print()
-
-
-class _QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_args: object) -> None:
-        """Say nothing of each request."""

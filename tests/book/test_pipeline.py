@@ -1,6 +1,7 @@
 """From chapter to reference to site: what is executed when, and what is kept if it fails."""
 
 import json
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -44,9 +45,12 @@ def test_from_notebooks_to_site(built: MakeBook) -> None:
     assert "it is 100" in page(small)
     assert "it is 42" not in page(small)
 
-    # what was executed for the site is not executed again
+    # what was executed for the site is not executed again, not even for a site from scratch
+    assert small.run("book").stdout.startswith("Nothing has changed since the last build")
+    shutil.rmtree(small.book.html)
     done = small.run("book")
     assert "Executing" not in done.stdout
+    assert "it is 100" in page(small)
 
     # prose changes: nothing is executed
     small.chapter.write_text(small.chapter.read_text().replace("The value.", "This is it."))

@@ -1,0 +1,56 @@
+"""Tells in an instant whether a site is that of today's sources. Imports the standard library only.
+
+Sphinx would find out too, but loading it takes longer than all the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDERS = ("book", "bookbuild", "lnbook", "tests/notebooks")
+FILES = ("_config.yml", "_toc.yml", "constraints.txt", "pyproject.toml")
+VARIABLES = ("BOOK_REPOSITORY", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY")
+
+
+def is_unchanged(root: Path) -> bool:
+    """Whether the site was built, completely, from exactly the sources that there are now."""
+    stamp = _stamp(root)
+    if not stamp.exists() or not (root / "_build" / "html" / "index.html").exists():
+        return False
+    return stamp.read_text(encoding="utf-8") == sources_digest(root)
+
+
+def forget(root: Path) -> None:
+    """Note that the site may not be that of the sources."""
+    _stamp(root).unlink(missing_ok=True)
+
+
+def remember(root: Path, digest: str) -> None:
+    """Note that the site is that of the sources with this digest."""
+    _stamp(root).write_text(digest, encoding="utf-8")
+
+
+def sources_digest(root: Path) -> str:
+    """The digest of everything that a site is built from."""
+    digest = hashlib.sha256()
+    for path in _sources(root):
+        digest.update(f"{path.relative_to(root).as_posix()}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for name in VARIABLES:
+        digest.update(f"{name}={os.environ.get(name)}\0".encode())
+    return digest.hexdigest()
+
+
+def _stamp(root: Path) -> Path:
+    return root / "_build" / "built-from.txt"
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+    yield from (root / name for name in FILES if (root / name).exists())

@@ -1,0 +1,74 @@
+"""A site counts as that of today's sources only if every one of them is the same."""
+
+from pathlib import Path
+
+import pytest
+
+from bookbuild import unchanged
+from tests.book.small_book import SmallBook
+
+
+@pytest.fixture
+def root(small: SmallBook) -> Path:
+    """A small book that claims to be built."""
+    small.book.html.mkdir(parents=True)
+    (small.book.html / "index.html").write_text("built")
+    unchanged.remember(small.book.root, unchanged.sources_digest(small.book.root))
+    assert unchanged.is_unchanged(small.book.root)
+    return small.book.root
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_config.yml",
+        "_toc.yml",
+        "constraints.txt",
+        "pyproject.toml",
+        "book/index.md",
+        "book/part/chapter.md",
+        "book/references.bib",
+        "book/_static/lnbook.css",
+        "book/_templates/provenance.html",
+        "lnbook/constants.py",
+        "lnbook/new.py",
+        "bookbuild/new.py",
+        "tests/notebooks/new.ipynb",
+    ],
+)
+def test_any_source_counts(root: Path, name: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text((path.read_text() if path.exists() else "") + "# more\n")
+    assert not unchanged.is_unchanged(root)
+
+
+def test_a_removed_source_counts(root: Path) -> None:
+    (root / "book" / "references.bib").unlink()
+    assert not unchanged.is_unchanged(root)
+
+
+def test_a_renamed_source_counts(root: Path) -> None:
+    (root / "book" / "references.bib").rename(root / "book" / "works.bib")
+    assert not unchanged.is_unchanged(root)
+
+
+def test_the_repository_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOOK_REPOSITORY", "https://example.org/a/b")
+    assert not unchanged.is_unchanged(root)
+
+
+def test_no_site_no_claim(root: Path) -> None:
+    (root / "_build" / "html" / "index.html").unlink()
+    assert not unchanged.is_unchanged(root)
+
+
+def test_a_build_in_progress_makes_no_claim(root: Path) -> None:
+    unchanged.forget(root)
+    assert not unchanged.is_unchanged(root)
+
+
+def test_a_failed_build_makes_no_claim(root: Path, small: SmallBook) -> None:
+    small.index.write_text(small.index.read_text() + "{term}`nothing`\n")
+    assert small.run("book").returncode == 1
+    assert not unchanged.is_unchanged(root)
