@@ -79,6 +79,17 @@ def with_text_of(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
     return notebook
 
 
+def for_readers(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
+    """The executed chapter without what only tests read."""
+    notebook = with_text_of(chapter, executed)
+    for key in ("language_info", "lnbook"):
+        del notebook.metadata[key]
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            output.get("data", {}).pop(FIGURE_RECORD, None)
+    return notebook
+
+
 def ensure(book: Book) -> dict[str, NotebookNode]:
     """An executed notebook for every chapter; those without valid outputs are executed now.
 
@@ -111,20 +122,10 @@ def fill_cache(book: Book) -> Path:
     shutil.rmtree(path.parent, ignore_errors=True)
     cache = get_cache(part)
     for chapter in book.chapters:
-        notebook = with_text_of(chapter, executed[chapter.name])
-        for key in ("language_info", "lnbook"):
-            del notebook.metadata[key]
-        _drop_records(notebook)
+        notebook = for_readers(chapter, executed[chapter.name])
         cache.cache_notebook_bundle(
             CacheBundleIn(notebook, str(chapter.path)), check_validity=True, overwrite=True
         )
     cache.db.dispose()
     part.rename(path)
     return path
-
-
-def _drop_records(notebook: NotebookNode) -> None:
-    """Leave out what tests compare and no page shows."""
-    for cell in code_cells(notebook):
-        for output in cell.outputs:
-            output.get("data", {}).pop(FIGURE_RECORD, None)

@@ -12,14 +12,16 @@ from sphinx.errors import ExtensionError
 
 from bookbuild.book import Book
 from bookbuild.errors import BookError
-from bookbuild.outputs import ensure, fill_cache
+from bookbuild.outputs import ensure, fill_cache, for_readers, write_notebook
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect the three steps: feed, notice what is outdated, tell the reader."""
+    """Connect the steps: feed, notice what is outdated, tell the reader, offer the notebook."""
     app.connect("config-inited", _feed)
     app.connect("env-get-outdated", _outdated)
     app.connect("html-page-context", _tell)
+    # Before the theme, which makes the download menu from what it finds.
+    app.connect("html-page-context", _offer, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -27,12 +29,17 @@ def _feed(app: Sphinx, config: Config) -> None:
     book = Book(Path(app.srcdir).parent)
     try:
         cache = fill_cache(book)
-        provenance = {name: nb.metadata["lnbook"] for name, nb in ensure(book).items()}
+        executed = ensure(book)
     except BookError as error:
         raise ExtensionError(str(error)) from None
     config.nb_execution_mode = "cache"
     config.nb_execution_cache_path = str(cache)
-    app.lnbook_provenance = provenance  # type: ignore[attr-defined]
+    app.lnbook_provenance = {  # type: ignore[attr-defined]
+        name: notebook.metadata["lnbook"] for name, notebook in executed.items()
+    }
+    app.lnbook_notebooks = {  # type: ignore[attr-defined]
+        chapter.name: for_readers(chapter, executed[chapter.name]) for chapter in book.chapters
+    }
 
 
 def _outdated(
@@ -50,3 +57,13 @@ def _tell(
 ) -> None:
     provenance: dict[str, Any] = app.lnbook_provenance  # type: ignore[attr-defined]
     context["outputs_provenance"] = provenance.get(pagename)
+
+
+def _offer(
+    app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: object
+) -> None:
+    """Put the executed notebook of a chapter into its download menu."""
+    notebook = app.lnbook_notebooks.get(pagename)  # type: ignore[attr-defined]
+    if notebook is not None:
+        context["ipynb_source"] = f"{pagename}.ipynb"
+        write_notebook(Path(app.outdir) / "_sources" / f"{pagename}.ipynb", notebook)

@@ -50,7 +50,8 @@ def set_up(seed: int = 0) -> np.random.Generator:
     np.random.seed(seed)
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    np.set_printoptions(precision=4, suppress=True, linewidth=88)
+    # legacy="1.25": one number prints as 0.5, not as np.float64(0.5).
+    np.set_printoptions(precision=4, suppress=True, linewidth=88, legacy="1.25")
     torch.set_printoptions(precision=4, sci_mode=False, linewidth=88)
     mpl.rcParams.update(RC_PARAMS)  # type: ignore[arg-type]
     shell = get_ipython()

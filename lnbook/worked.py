@@ -30,7 +30,7 @@ class Equation:
         return "\n".join(line.replace("&", "").strip() for line in self.lines)
 
     def _repr_latex_(self) -> str:
-        body = r" \\[0.35em] ".join(self.lines)
+        body = r" \\[0.8em] ".join(self.lines)
         return rf"$$\begin{{aligned}} {body} \end{{aligned}}$$"
 
 
@@ -65,7 +65,8 @@ def variance(x: ArrayLike) -> Equation:
     Example:
         >>> variance([1.0, 3.0])
         \sigma^2 = \dfrac{(1 - 2)^2 + (3 - 2)^2}{2}
-        = \dfrac{1 + 1}{2} = 1
+        = \dfrac{1 + 1}{2}
+        = 1
     """
     row = _row(x)
     result = reference.layer_norm_forward(row)
@@ -76,7 +77,8 @@ def variance(x: ArrayLike) -> Equation:
     return Equation(
         (
             rf"\sigma^2 &{_sign(mu)} {_fraction(differences, len(row))}",
-            rf"&{_sign(*squares)} {_fraction(total, len(row))} {_equal(result.variance.item())}",
+            rf"&{_sign(*squares)} {_fraction(total, len(row))}",
+            rf"&{_equal(result.variance.item())}",
         )
     )
 
@@ -93,14 +95,20 @@ def normalize(x: ArrayLike, eps: float = 1e-5) -> Equation:
 
     Example:
         >>> normalize([1.0, 3.0], eps=0.0)
-        \sqrt{\sigma^2 + \epsilon} = 1
+        \sqrt{\sigma^2 + \epsilon} = \sqrt{1 + 0}
+        = 1
         \hat{x}_1 = \dfrac{1 - 2}{1} = -1
         \hat{x}_2 = \dfrac{3 - 2}{1} = 1
     """
     row = _row(x)
     result = reference.layer_norm_forward(row, eps=eps)
     mu, root = result.mean.item(), math.sqrt(result.variance.item() + eps)
-    lines = [rf"\sqrt{{\sigma^2 + \epsilon}} &{_sign(root)} {number(root)}"]
+    under = rf"{number(result.variance.item())} + {np.format_float_positional(eps, trim='-')}"
+    exact = _sign(result.variance.item())
+    lines = [
+        rf"\sqrt{{\sigma^2 + \epsilon}} &{exact} \sqrt{{{under}}}",
+        rf"&{_equal(root)}",
+    ]
     for index, (value, normalized) in enumerate(zip(row, result.normalized, strict=True), start=1):
         quotient = rf"\dfrac{{{number(value)} {_minus(mu)}}}{{{number(root)}}}"
         lines.append(rf"\hat{{x}}_{index} &{_sign(mu, root)} {quotient} {_equal(normalized)}")

@@ -43,12 +43,16 @@ def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array | Verdict:
     """
     if answer is None or answer is ...:
         return Verdict(False, f"{what} is still missing.")
+    if isinstance(answer, (list, tuple)) and any(item is ... for item in answer):
+        return Verdict(False, f"{what} still has a '...' in it.")
+    wanted = f"numbers of shape {shape}" if shape else "one number"
     try:
         array = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
-        return Verdict(False, f"{what} should be numbers of shape {shape}, but is {answer!r}.")
+        return Verdict(False, f"{what} should be {wanted}, but is {answer!r}.")
     if array.shape != shape:
-        return Verdict(False, f"{what} should have the shape {shape}, but has {array.shape}.")
+        given = f"has the shape {array.shape}" if array.shape else "is one number"
+        return Verdict(False, f"{what} should be {wanted}, but {given}.")
     if not np.isfinite(array).all():
         return Verdict(False, f"{what} holds NaN or infinity.")
     return array

@@ -16,7 +16,7 @@ __all__ = ["check_by_hand", "check_normalize_rows", "check_target"]
 Array = NDArray[np.float64]
 
 BY_HAND_ROW = (1.0, 5.0, 6.0, 8.0)
-BY_HAND_TOLERANCE = 0.006  # two decimals, either way of rounding them
+BY_HAND_TOLERANCE = 0.011  # two decimals, rounded or cut off
 EPS = 1e-5
 
 
@@ -84,6 +84,10 @@ def check_by_hand(mean: Any = None, variance: Any = None, normalized: Any = None
                 "These are the deviations from the mean. Divide them by the standard deviation.": (
                     row - mu
                 ),
+                "Your signs are the wrong way around: subtract the mean from x.": (
+                    -right.normalized
+                ),
+                "That is close. Give two decimals.": np.round(right.normalized, 1),
             },
             "Your normalized values are off: each is (x - mean) / sqrt(variance + eps).",
         ),
@@ -121,6 +125,18 @@ MISTAKES: dict[str, Callable[[Array, float], Array]] = {
     ),
     "It adds eps outside the root. Add it to the variance, then take the root.": lambda x, eps: (
         _centered(x) / (x.std(-1, keepdims=True) + eps)
+    ),
+    "It uses an eps of its own. Use the argument.": lambda x, _eps: (
+        _centered(x) / np.sqrt(x.var(-1, keepdims=True) + EPS)
+    ),
+    "Its variance is that of the whole array. Every row has its own.": lambda x, eps: (
+        _centered(x) / np.sqrt(x.var() + eps)
+    ),
+    "It sums the squared deviations. Divide the sum by H.": lambda x, eps: (
+        _centered(x) / np.sqrt((_centered(x) ** 2).sum(-1, keepdims=True) + eps)
+    ),
+    "It divides only the mean. Put x - mean in parentheses.": lambda x, eps: (
+        x - x.mean(-1, keepdims=True) / np.sqrt(x.var(-1, keepdims=True) + eps)
     ),
     "It leaves eps out.": lambda x, _eps: _centered(x) / x.std(-1, keepdims=True),
     "It divides by the variance. Divide by the root of the variance plus eps.": lambda x, eps: (
@@ -169,8 +185,11 @@ def _answer(function: Callable[[Array, float], ArrayLike], x: Array, eps: float)
     try:
         answer = function(given, eps)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        return Verdict(False, f"Your function raised {what} (x had the shape {x.shape}).")
+        what = f"Your function raised {type(error).__name__}: {error}"
+        hint = " Did you keep the axis with keepdims=True?" if "broadcast" in str(error) else ""
+        return Verdict(False, f"{what} (x had the shape {x.shape}).{hint}")
+    if answer is None:
+        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
     if not np.array_equal(given, x):
         return Verdict(False, "Your function changes its input. Compute a new array instead.")
     return as_array(answer, x.shape, "What your function returns")
@@ -182,9 +201,12 @@ def _check_batch(
     answer = _answer(function, x, eps)
     if isinstance(answer, Verdict):
         return answer
+    expected = reference.layer_norm(x, x.shape[-1:], eps=eps)
+    if np.abs(answer - expected).max() < 1e-5 and np.abs(answer - expected).max() > 1e-9:
+        return Verdict(False, "That is right to 32-bit precision only: compute in float64.")
     return judge(
         answer,
-        reference.layer_norm(x, x.shape[-1:], eps=eps),
+        expected,
         {text: wrong(x, eps) for text, wrong in MISTAKES.items()},
         otherwise=f"For x of shape {x.shape} and eps={eps} the values differ from the reference.",
         tolerance=1e-9,
@@ -208,7 +230,7 @@ def check_target(weight: Any = None, bias: Any = None) -> Verdict:
 
     Example:
         >>> check_target(weight=3.0, bias=0.0)
-        Not yet. The output has mean 0.00 and standard deviation 3.00; asked for: 10.00 and 3.00.
+        Not yet. The output has mean 0.000 and standard deviation 3.000; asked for: 10 and 3.
     """
     parameters = []
     for value, what in ((weight, "gamma"), (bias, "beta")):
@@ -219,11 +241,15 @@ def check_target(weight: Any = None, bias: Any = None) -> Verdict:
             return array
         parameters.append(array)
     y = reference.layer_norm(TARGET_ROW, (3,), parameters[0], parameters[1], eps=EPS)
-    reached = np.round([y.mean(), y.std()], 3) + 0.0  # + 0.0 turns -0.0 into 0.0
-    if np.allclose(reached, [TARGET_MEAN, TARGET_DEVIATION], rtol=0.0, atol=1e-3):
-        return Verdict(True, f"The output is {np.array2string(y, precision=3)}.")
-    return Verdict(
-        False,
-        f"The output has mean {reached[0]:.2f} and standard deviation {reached[1]:.2f}; "
-        f"asked for: {TARGET_MEAN:.2f} and {TARGET_DEVIATION:.2f}.",
-    )
+    mean, deviation = np.round([y.mean(), y.std()], 3) + 0.0  # + 0.0 turns -0.0 into 0.0
+    told = f"The output has mean {mean:.3f} and standard deviation {deviation:.3f}"
+    if np.allclose([mean, deviation], [TARGET_MEAN, TARGET_DEVIATION], rtol=0.0, atol=5e-3):
+        upside_down = " and turns the pattern upside down" if parameters[0][0] < 0 else ""
+        return Verdict(True, f"{told}{upside_down}.")
+    hint = ""
+    if np.allclose([mean, deviation], [TARGET_DEVIATION, TARGET_MEAN], rtol=0.0, atol=5e-3):
+        hint = " You swapped the two: gamma sets the spread, beta the mean."
+    elif np.isclose(deviation, TARGET_DEVIATION**2, rtol=0.0, atol=5e-3):
+        hint = " That gamma is the variance that was asked for. Take its root."
+    asked = f"asked for: {TARGET_MEAN:.0f} and {TARGET_DEVIATION:.0f}"
+    return Verdict(False, f"{told}; {asked}.{hint}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
 
-__all__ = ["ScaledAndShifted", "process", "rows_before_and_after", "scale_and_shift", "stages"]
+__all__ = ["process", "rows_before_and_after", "scale_and_shift", "stages"]
 
 ROW_COLORS = (BLUE, VERMILION, GREEN, PURPLE)
 ROW_MARKERS = ("o", "s", "D", "^")
@@ -37,20 +37,20 @@ def process() -> Figure:
     Returns:
         A flow diagram with the formula of each step and the shape of each result.
     """
-    main, side = 3.1, 2.5
+    main, side = 3.15, 2.85
     boxes = {
-        "x": _Box(5.05, 11.2, r"$x$", "(N, H)  the input", INK, main),
-        "mean": _Box(1.3, 9.85, r"$\mu$", "(N, 1)  mean", BLUE, side),
-        "centered": _Box(5.05, 8.5, r"$x - \mu$", "(N, H)  centered", INK, main),
-        "variance": _Box(1.3, 7.3, r"$\sigma^2$", "(N, 1)  variance", BLUE, side),
-        "eps": _Box(1.3, 5.1, r"$\epsilon$", "one number", GRAY, side),
+        "x": _Box(5.25, 11.2, r"$x$", "input (N, H)", INK, main),
+        "mean": _Box(1.45, 9.85, r"$\mu$", "mean (N, 1)", BLUE, side),
+        "centered": _Box(5.25, 8.5, r"$x - \mu$", "centered (N, H)", INK, main),
+        "variance": _Box(1.45, 7.3, r"$\sigma^2$", "variance (N, 1)", BLUE, side),
+        "eps": _Box(1.45, 5.1, "$\u03f5$", "one number", GRAY, side),
         "normalized": _Box(
-            5.05, 5.9, r"$\hat{x} = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}$", "", INK, main
+            5.25, 5.9, r"$\hat{x} = \frac{x - \mu}{\sqrt{\sigma^2 + ϵ}}$", "", INK, main
         ),
-        "weight": _Box(8.7, 3.3, r"$\gamma$", "(H,)  scale", VERMILION, 2.5),
-        "scaled": _Box(5.05, 3.3, r"$\gamma \, \hat{x}$", "(N, H)  scaled", INK, main),
-        "bias": _Box(8.7, 0.9, r"$\beta$", "(H,)  shift", VERMILION, 2.5),
-        "y": _Box(5.05, 0.9, r"$y = \gamma \, \hat{x} + \beta$", "(N, H)  the output", INK, main),
+        "weight": _Box(8.72, 3.3, r"$\gamma$", "scale (H,)", VERMILION, 2.5),
+        "scaled": _Box(5.25, 3.3, r"$\gamma \, \hat{x}$", "scaled (N, H)", INK, main),
+        "bias": _Box(8.72, 0.9, r"$\beta$", "shift (H,)", VERMILION, 2.5),
+        "y": _Box(5.25, 0.9, r"$y = \gamma \, \hat{x} + \beta$", "output (N, H)", INK, main),
     }
     arrows = [
         ("x", "centered"),
@@ -97,7 +97,7 @@ def _draw(axes: Axes, box: _Box) -> None:
     axes.text(
         box.x, box.y + above, box.formula, ha="center", va="center", fontsize=size, color=box.color
     )
-    axes.text(box.x, box.y - 0.42, box.note, ha="center", va="center", fontsize=8.5, color=INK)
+    axes.text(box.x, box.y - 0.42, box.note, ha="center", va="center", fontsize=9.5, color=INK)
 
 
 def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
@@ -124,14 +124,14 @@ def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
 
 
 def stages(values: Mapping[str, ArrayLike]) -> Figure:
-    """Draw one row after each step, one panel below the other, on one scale.
+    """Draw one row after some of the steps, one panel below the other.
 
     Args:
-        values: for each step its title and the values of the features, shape `(H,)`.
+        values: for each panel its title and the values of the features, shape `(H,)`.
 
     Returns:
-        A panel for each step: a bar with its value for each feature, and the mean of the panel
-        as a dashed line.
+        A panel for each: a bar with its value for each feature, and the mean of the row as a
+        dashed line. The first two panels share a scale, the next two share another, and so on.
 
     Raises:
         ValueError: if there is no step, or the steps differ in length.
@@ -140,15 +140,23 @@ def stages(values: Mapping[str, ArrayLike]) -> Figure:
     if not rows or len({row.shape for row in rows.values()}) != 1:
         shapes = [row.shape for row in rows.values()]
         raise ValueError(f"stages: expected at least one row, all of one shape, but got {shapes}")
-    figure = Figure(figsize=(WIDTH, 1.45 * len(rows) + 0.4))
-    panels = figure.subplots(len(rows), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    for axes, (title, row) in zip(panels, rows.items(), strict=True):
+    figure = Figure(figsize=(WIDTH, 1.5 * len(rows) + 0.4))
+    panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+    listed = list(rows.items())
+    for number, (axes, (title, row)) in enumerate(zip(panels, listed, strict=True)):
         _bars(axes, title, row)
-    lowest = min(float(row.min()) for row in rows.values())
-    highest = max(float(row.max()) for row in rows.values())
-    space = 0.22 * (highest - lowest)
-    panels[-1].set(xlabel="feature", ylim=(min(lowest, 0) - space, max(highest, 0) + space))
+        start = number - number % 2
+        axes.set_ylim(_limits([values for _, values in listed[start : start + 2]]))
+    panels[-1].set_xlabel("feature")
     return figure
+
+
+def _limits(rows: list[NDArray[np.float64]]) -> tuple[float, float]:
+    """Room for all bars of some rows, for the line at zero and for the numbers."""
+    lowest = min(0.0, *(float(row.min()) for row in rows))
+    highest = max(0.0, *(float(row.max()) for row in rows))
+    space = 0.3 * (highest - lowest)
+    return lowest - space, highest + space
 
 
 def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
@@ -222,21 +230,11 @@ def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
     return figure
 
 
-@dataclass(frozen=True)
-class ScaledAndShifted:
-    """The values of one row after a scale and a shift, with what was measured of them."""
-
-    label: str
-    values: NDArray[np.float64]
-    mean: float
-    standard_deviation: float
-
-
-def scale_and_shift(rows: list[ScaledAndShifted]) -> Figure:
+def scale_and_shift(rows: Mapping[str, ArrayLike]) -> Figure:
     """Draw how gamma and beta widen and move the distribution of a normalized row.
 
     Args:
-        rows: the row for each pair of gamma and beta, measured.
+        rows: for each pair of gamma and beta its label and the values of one row, shape `(H,)`.
 
     Returns:
         A histogram for each, on one scale, with its mean as a line and one standard deviation to
@@ -247,18 +245,19 @@ def scale_and_shift(rows: list[ScaledAndShifted]) -> Figure:
     """
     if not rows:
         raise ValueError("scale_and_shift: expected at least one row, but got none")
+    values = {label: np.asarray(row, dtype=float) for label, row in rows.items()}
     figure = Figure(figsize=(WIDTH, 1.25 * len(rows) + 0.5))
     panels = figure.subplots(len(rows), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    lowest = min(float(row.values.min()) for row in rows)
-    highest = max(float(row.values.max()) for row in rows)
+    lowest = min(float(row.min()) for row in values.values())
+    highest = max(float(row.max()) for row in values.values())
     edges = np.linspace(np.floor(lowest), np.ceil(highest), 61)
-    for axes, row in zip(panels, rows, strict=True):
-        density, _ = np.histogram(row.values, bins=edges, density=True)
+    for axes, (label, row) in zip(panels, values.items(), strict=True):
+        density, _ = np.histogram(row, bins=edges, density=True)
         axes.stairs(density, edges, fill=True, color=BLUE, alpha=0.45)
-        axes.axvline(row.mean, color=VERMILION, linewidth=1.6)
-        low, high = row.mean - row.standard_deviation, row.mean + row.standard_deviation
-        axes.plot([low, high], [0.03, 0.03], color=VERMILION, linewidth=4, solid_capstyle="butt")
-        axes.set_title(row.label)
+        axes.axvline(row.mean(), color=VERMILION, linewidth=1.6)
+        ends = [row.mean() - row.std(), row.mean() + row.std()]
+        axes.plot(ends, [0.03, 0.03], color=VERMILION, linewidth=4, solid_capstyle="butt")
+        axes.set_title(label)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")

@@ -23,6 +23,16 @@ def test_every_page_has_a_description(book: Book) -> None:
         assert 50 <= len(description) <= 200, f"{name}: description of {len(description)} letters"
 
 
+def test_code_fits_the_page(book: Book) -> None:
+    for chapter in book.chapters:
+        for number, cell in enumerate(chapter.code_cells):
+            if {"remove-cell", "remove-input", "hide-input"} & set(cell.metadata.get("tags", [])):
+                continue
+            longest = max(cell.source.splitlines(), key=len)
+            assert len(longest) <= 76, f"{chapter.where(number)}: {longest}"
+            assert len(cell.source.splitlines()) <= 15, f"{chapter.where(number)}: over 15 lines"
+
+
 def problems(book: Book) -> list[str]:
     with pytest.raises(BookError) as caught:
         _ = book.chapters

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bookbuild.chapter import code_cells
 from bookbuild.outputs import find, read_notebook
 from tests.book.small_book import CHAPTER, INDEX, SmallBook
 
@@ -36,6 +37,12 @@ def test_from_notebooks_to_site(built: MakeBook) -> None:
     assert "Executing" not in done.stdout, "a build from valid references executes nothing"
     assert "it is 42" in page(small)
     assert "Outputs computed with lnbook" in page(small)
+
+    # the download menu offers the chapter with its outputs
+    assert 'href="../_sources/part/chapter.ipynb"' in page(small)
+    offered = read_notebook(small.book.html / "_sources" / "part" / "chapter.ipynb")
+    assert offered is not None
+    assert code_cells(offered)[1].outputs[0].text == "it is 42\n"
 
     # lnbook changes: the old output must not be published, though no page has changed
     (small.book.package / "constants.py").write_text("HALF = 50\n")

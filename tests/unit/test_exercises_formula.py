@@ -14,6 +14,7 @@ NORMALIZED = (ROW - 5.0) / np.sqrt(6.5 + 1e-5)
 def test_by_hand_right() -> None:
     assert exercises.check_by_hand(5, 6.5, NORMALIZED).correct
     assert exercises.check_by_hand(5.0, 6.5, [-1.57, 0, 0.39, 1.18]).correct, "two decimals"
+    assert exercises.check_by_hand(5.0, 6.5, [-1.56, 0, 0.39, 1.17]).correct, "cut off"
     assert exercises.check_by_hand(torch.tensor(5.0), 6.5, torch.tensor(NORMALIZED)).correct
 
 
@@ -25,8 +26,8 @@ def test_by_hand_right() -> None:
         ((20.0,), "This is the sum"),
         ((5.5,), "This is the median"),
         ((4.9,), "Your mean is off"),
-        (("five",), "should be numbers of shape ()"),
-        (([5.0, 5.0],), "should have the shape (), but has (2,)"),
+        (("five",), "should be one number, but is"),
+        (([5.0, 5.0],), "should be one number, but has the shape (2,)"),
         ((np.nan,), "holds NaN or infinity"),
         ((5,), "Your variance is still missing"),
         ((5, 26 / 3), "divides by H - 1"),
@@ -39,7 +40,11 @@ def test_by_hand_right() -> None:
         ((5, 6.5, (ROW - 5) / np.sqrt(26 / 3)), "root of the unbiased variance"),
         ((5, 6.5, ROW / np.sqrt(6.5)), "without subtracting the mean"),
         ((5, 6.5, ROW - 5), "These are the deviations"),
-        ((5, 6.5, NORMALIZED[:3]), "should have the shape (4,), but has (3,)"),
+        ((5, 6.5, NORMALIZED[:3]), "should be numbers of shape (4,), but has the shape (3,)"),
+        ((5, 6.5, -NORMALIZED), "Your signs are the wrong way around"),
+        ((5, 6.5, [-1.6, 0, 0.4, 1.2]), "Give two decimals"),
+        ((5, 6.5, [-1.57, ..., 0.39, 1.18]), "still has a '...' in it"),
+        ((5, 6.5, 1.0), "should be numbers of shape (4,), but is one number"),
         ((5, 6.5, NORMALIZED + 0.02), "Your normalized values are off"),
     ],
 )
@@ -75,10 +80,13 @@ def changes_its_input(x: np.ndarray, eps: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (lambda _x, _eps: None, "What your function returns is still missing"),
-        (lambda x, _eps: x.mean(-1), "should have the shape (3, 5), but has (3,)"),
+        (lambda _x, _eps: None, "returns nothing. Did you forget `return`?"),
+        (lambda x, _eps: x.mean(-1), "should be numbers of shape (3, 5), but has the shape (3,)"),
         (lambda x, _eps: x - x.mean(-1), "Your function raised ValueError"),
-        (lambda x, eps: right(x, eps) + 1e-6, "differ from the reference"),
+        (lambda x, _eps: x - x.mean(-1), "Did you keep the axis with keepdims=True?"),
+        (lambda _x, _eps: 1 / 0, "raised ZeroDivisionError: division by zero (x had the shape"),
+        (lambda x, eps: right(x.astype(np.float32), eps), "compute in float64"),
+        (lambda x, eps: right(x, eps) + 1e-4, "differ from the reference"),
         (lambda x, eps: right(x, max(eps, 1e-3)), "differ from the reference"),
         (lambda x, eps: np.where(x == 3.0, 1.0, right(x, eps)), "constant row should become"),
         (changes_its_input, "changes its input"),
@@ -90,9 +98,11 @@ def test_normalize_rows_wrong(function: object, expected: str) -> None:
     assert expected in verdict.message
 
 
-@pytest.mark.parametrize("weight", [3.0, [3.0, 3.0, 3.0], np.full(3, -3.0)])
+@pytest.mark.parametrize("weight", [3.0, 3.004, [3.0, 3.0, 3.0], np.full(3, -3.0)])
 def test_target_right(weight: object) -> None:
-    assert exercises.check_target(weight, 10.0).correct
+    verdict = exercises.check_target(weight, 10.0)
+    assert verdict.correct
+    assert ("upside down" in verdict.message) == (np.min(weight) < 0)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +110,12 @@ def test_target_right(weight: object) -> None:
     [
         (..., ..., "Your gamma is still missing"),
         (3.0, None, "Your beta is still missing"),
-        (1.0, 10.0, "standard deviation 1.00"),
-        (3.0, 3.0, "mean 3.00"),
-        (9.0, 10.0, "standard deviation 9.00"),
-        ([3.0, 3.0], 10.0, "should have the shape (3,), but has (2,)"),
+        (1.0, 10.0, "standard deviation 1.000; asked for: 10 and 3."),
+        (3.0, 3.0, "mean 3.000"),
+        (9.0, 10.0, "That gamma is the variance"),
+        (10.0, 3.0, "You swapped the two"),
+        (3.006, 10.0, "standard deviation 3.006"),
+        ([3.0, 3.0], 10.0, "should be numbers of shape (3,), but has the shape (2,)"),
     ],
 )
 def test_target_wrong(weight: object, bias: object, expected: str) -> None:

@@ -47,6 +47,7 @@ def test_one_thread() -> None:
 def test_four_digits() -> None:
     set_up()
     assert str(np.array([1 / 3])) == "[0.3333]"
+    assert repr(np.float64(0.5)) == "0.5"
     assert str(torch.tensor([1 / 3, 1e-4])) == "tensor([0.3333, 0.0001])"
 
 
