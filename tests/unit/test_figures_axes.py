@@ -65,7 +65,7 @@ def test_blocks_name_the_axes_and_carry_their_notes() -> None:
     figure = figures.blocks({"a": mask(0), "b": mask(1)}, NAMES, ["first note", "second note"])
     for panel, note in zip(describe(figure)["axes"], ("first note", "second note"), strict=True):
         assert {text[0] for text in panel["texts"]} == {*NAMES, note}
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     for axes in figure.axes:
         boxes = [text.get_window_extent() for text in axes.texts]
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[i + 1 :])
