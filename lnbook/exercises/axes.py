@@ -185,7 +185,8 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> Verdict:  # no
 
     Example:
         >>> check_mystery(A="D")
-        Not yet. A: change one entry, and outputs at other places along L move too. L is missing.
+        Not yet. A: change one entry, and outputs at other places along L move too.
+        L is missing.
     """
     for name, answer in (("A", A), ("B", B), ("C", C)):
         if answer is None or answer is ...:
@@ -201,17 +202,17 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> Verdict:  # no
             return Verdict(
                 False,
                 f"{name}: change one entry, and outputs at other places along {missing} move "
-                f"too. {missing} {verb} missing.",
+                f"too.\n{missing} {verb} missing.",
             )
         extra = " and ".join(letter for letter in "NLD" if letter in letters - right)
         if extra:
             return Verdict(
                 False,
-                f"{name}: change one entry, and no output elsewhere along {extra} moves. "
+                f"{name}: change one entry, and no output elsewhere along {extra} moves.\n"
                 f"Leave {extra} out.",
             )
-    told = "A is LayerNorm over (L, D), B batch normalization, C takes each feature of a sequence"
-    return Verdict(True, f"{told} on its own, which is called instance normalization.")
+    told = "A is LayerNorm over (L, D), B batch normalization.\nC takes each feature of a sequence"
+    return Verdict(True, f"{told} on its own: instance normalization.")
 
 
 def _letters(answer: Any) -> set[str] | None:

@@ -178,8 +178,8 @@ def check_test(test: Callable[[type[nn.Module]], Any]) -> Verdict:
 
     Example:
         >>> check_test(lambda candidate: True)
-        Not yet. Your test lets 12 of 12 wrong modules pass. The first: eps outside the root. Use \
-rows whose variance is not large next to eps.
+        Not yet. Your test lets 12 of 12 wrong modules pass.
+        The first: eps outside the root. Use rows whose variance is not large next to eps.
     """
     refused = _refused_right(test)
     if refused is not None:
@@ -193,12 +193,12 @@ rows whose variance is not large next to eps.
     if passed:
         count = f"{len(passed)} of {len(wrong)} wrong modules"
         return Verdict(
-            False, f"Your test lets {count} pass. The first: {passed[0]}. {HINTS[passed[0]]}"
+            False, f"Your test lets {count} pass.\nThe first: {passed[0]}. {HINTS[passed[0]]}"
         )
     for _ in range(3):  # a test that draws other data each time must still accept the right ones
         refused = _refused_right(test)
         if refused is not None:
-            return Verdict(False, f"{refused.message} (It passed before: does your data change?)")
+            return Verdict(False, f"{refused.message}\nIt passed before: does your data change?")
     return Verdict(
         True, f"Your test accepts the right modules and refuses all {len(wrong)} wrong ones."
     )
@@ -211,11 +211,11 @@ def _refused_right(test: Callable[[type[nn.Module]], Any]) -> Verdict | None:
         failure = _failure(test, right)
         if failure is not None:
             hint = (
-                " Compute in float64, or widen the tolerance."
+                "\nCompute in float64, or widen the tolerance."
                 if failure.startswith(("it returned", "AssertionError"))
                 else ""
             )
-            return Verdict(False, f"Your test refuses {name}: {failure}.{hint}")
+            return Verdict(False, f"Your test refuses {name}:\n{failure}.{hint}")
     return None
 
 

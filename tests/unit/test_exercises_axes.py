@@ -109,9 +109,9 @@ def test_mystery_right(answer: tuple[object, ...]) -> None:
     [
         ((), "A is still missing"),
         ((...,), "A is still missing"),
-        (("D",), "A: change one entry, and outputs at other places along L move too. L is"),
-        (("N",), "along L and D move too. L and D are missing"),
-        (("NLD",), "A: change one entry, and no output elsewhere along N moves. Leave N out"),
+        (("D",), "A: change one entry, and outputs at other places along L move too.\nL is"),
+        (("N",), "along L and D move too.\nL and D are missing"),
+        (("NLD",), "A: change one entry, and no output elsewhere along N moves.\nLeave N out"),
         (("LD", "NLD"), "B: change one entry, and no output elsewhere along D"),
         (("LD", "N"), "B: change one entry, and outputs at other places along L"),
         (("LD", "NL", "NL"), "C: change one entry, and no output elsewhere along N"),

@@ -130,18 +130,18 @@ def changes_its_mind() -> Callable[[type[nn.Module]], bool]:
 @pytest.mark.parametrize(
     ("test", "expected"),
     [
-        (never, "refuses nn.LayerNorm: it returned False. Compute in float64, or widen"),
-        (crashes, "refuses nn.LayerNorm: RuntimeError: Given normalized_shape"),
-        (in_32_bits, "refuses nn.LayerNorm: it returned False"),
-        (lambda _c: [][0], "refuses nn.LayerNorm: IndexError"),
+        (never, "refuses nn.LayerNorm:\nit returned False.\nCompute in float64, or widen"),
+        (crashes, "refuses nn.LayerNorm:\nRuntimeError: Given normalized_shape"),
+        (in_32_bits, "refuses nn.LayerNorm:\nit returned False"),
+        (lambda _c: [][0], "refuses nn.LayerNorm:\nIndexError"),
         (lambda c: torch.ones(3) == (0 * c(3)(torch.ones(3)) + 1), "it returned an array"),
         (lambda c: c is nn.LayerNorm, "refuses the LayerNorm of lnbook"),
         (lambda _c: True, "lets 12 of 12 wrong modules pass"),
         (lambda _c: None, "lets 12 of 12 wrong modules pass"),
         (shapes_only, "lets 12 of 12"),
         (forgets_return, "lets 12 of 12"),
-        (usual, "lets 6 of 12 wrong modules pass. The first: eps outside the root."),
-        (lambda c: agree(c, eps=0.1), "lets 1 of 12 wrong modules pass. The first: one-pass"),
+        (usual, "lets 6 of 12 wrong modules pass.\nThe first: eps outside the root."),
+        (lambda c: agree(c, eps=0.1), "lets 1 of 12 wrong modules pass.\nThe first: one-pass"),
         (lambda c: agree(c, eps=0.1, shape=(5,)), "one-pass variance. Use a mean"),
         (lambda c: strong(c) if c is not ALL_WRONG["no eps"] else True, "The first: no eps"),
         (changes_its_mind(), "It passed before: does your data change?"),
@@ -160,7 +160,7 @@ def test_a_test_that_misses_one_module_gets_its_hint(name: str) -> None:
     verdict = exercises.check_test(lambda c: strong(c) or c is ALL_WRONG[name])
     assert verdict == Verdict(
         False,
-        f"Your test lets 1 of 12 wrong modules pass. The first: {name}. {exercises.HINTS[name]}",
+        f"Your test lets 1 of 12 wrong modules pass.\nThe first: {name}. {exercises.HINTS[name]}",
     )
 
 
