@@ -1,0 +1,112 @@
+"""The figures of the axes show the cells they are given."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from lnbook.figure_record import describe
+from lnbook.figures import axes as figures
+from lnbook.style import BLUE, RC_PARAMS, VERMILION
+
+NAMES = ("N", "L", "D")
+SHAPE = (2, 3, 4)
+
+
+@pytest.fixture(autouse=True)
+def style() -> object:
+    with mpl.rc_context(dict(RC_PARAMS)):
+        yield
+
+
+def mask(*index: object) -> np.ndarray:
+    array = np.zeros(SHAPE, dtype=bool)
+    array[index] = True
+    return array
+
+
+def colored(figure: Figure, color: str) -> list[int]:
+    panels = describe(figure)["axes"]
+    return [
+        sum(shape["color"][:7] == to_hex(color) for shape in panel["shapes"]) for panel in panels
+    ]
+
+
+def test_blocks_color_the_faces_that_are_seen() -> None:
+    n, rows, columns = SHAPE
+    panels = {
+        "token": mask(0, 0),
+        "sequence": mask(0),
+        "feature": mask(slice(None), slice(None), -1),
+        "hidden": mask(1, 1, 1),
+        "all": mask(...),
+    }
+    figure = figures.blocks(panels, NAMES)
+    assert colored(figure, BLUE) == [
+        columns + columns + 1,  # in front, on top, on the right
+        rows * columns + columns + rows,
+        rows + n + n * rows,
+        0,
+        rows * columns + n * columns + n * rows,
+    ]
+    assert [panel["title"] for panel in describe(figure)["axes"]] == list(panels)
+
+
+def test_a_colored_face_is_told_without_color() -> None:
+    figure = figures.blocks({"token": mask(0, 0)}, NAMES)
+    patches = figure.axes[0].patches
+    assert {bool(p.get_hatch()) for p in patches} == {True, False}
+    for patch in patches:
+        assert bool(patch.get_hatch()) == (to_hex(patch.get_facecolor()) == BLUE.lower())
+
+
+def test_blocks_name_the_axes_and_carry_their_notes() -> None:
+    figure = figures.blocks({"a": mask(0), "b": mask(1)}, NAMES, ["first note", "second note"])
+    for panel, note in zip(describe(figure)["axes"], ("first note", "second note"), strict=True):
+        assert {text[0] for text in panel["texts"]} == {*NAMES, note}
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[i + 1 :])
+        assert all(box.x1 <= figure.bbox.width for box in boxes)
+
+
+def test_blocks_refuse_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="expected at least one array of three axes"):
+        figures.blocks({}, NAMES)
+    with pytest.raises(ValueError, match="expected at least one array of three axes"):
+        figures.blocks({"a": mask(0)[0]}, NAMES)
+    with pytest.raises(ValueError, match="expected 3 names and 1 notes"):
+        figures.blocks({"a": mask(0)}, ("N", "L"))
+    with pytest.raises(ValueError, match="expected 3 names and 1 notes"):
+        figures.blocks({"a": mask(0)}, NAMES, ["one", "two"])
+
+
+def test_moved_fills_what_moved_and_frames_what_was_changed() -> None:
+    index = (1, 2, 3)
+    masks = {"token": mask(1, 2), "sequence": mask(1), "none": mask(0) & False}
+    figure = figures.moved(masks, index)
+    assert colored(figure, VERMILION) == [m.sum() for m in masks.values()]
+    for panel, m in zip(describe(figure)["axes"], masks.values(), strict=True):
+        assert len(panel.get("lines", [])) == m.sum(), "a dot where there is color"
+        frame = np.array(panel["shapes"][-1]["corners"])
+        left, bottom = frame.min(axis=0)
+        assert (left, bottom) == (5 + 3, 0), "sequence 2, the last of three rows, feature 4"
+    filled = [
+        tuple(np.array(shape["corners"]).min(axis=0))
+        for shape in describe(figure)["axes"][0]["shapes"]
+        if shape["color"][:7] == to_hex(VERMILION)
+    ]
+    assert filled == [(5.0 + feature, 0.0) for feature in range(4)]
+
+
+def test_moved_refuses_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="expected arrays of one shape"):
+        figures.moved({}, (0, 0, 0))
+    with pytest.raises(ValueError, match="expected arrays of one shape"):
+        figures.moved({"a": mask(0), "b": mask(0)[:1]}, (0, 0, 0))
+    with pytest.raises(ValueError, match="expected arrays of one shape"):
+        figures.moved({"a": mask(0)[0]}, (0, 0, 0))
+    with pytest.raises(IndexError, match="lies outside"):
+        figures.moved({"a": mask(0)}, (0, 3, 0))
