@@ -74,6 +74,20 @@ def test_every_wrong_module_has_a_name_and_a_hint() -> None:
     assert len({candidate.__name__ for candidate in ALL_WRONG.values()}) == len(ALL_WRONG)
 
 
+def test_no_two_wrong_modules_have_the_same_mistake() -> None:
+    generator = np.random.default_rng(6)
+    x = torch.from_numpy(generator.normal(1e4, 0.01, size=(6, 4, 5)))
+    parameters = torch.from_numpy(generator.normal(size=(2, 4, 5)))
+    outputs = []
+    for candidate in ALL_WRONG.values():
+        layer = candidate((4, 5), eps=1e-4, dtype=torch.float64)
+        layer.load_state_dict({"weight": parameters[0], "bias": parameters[1]})
+        outputs.append(layer(x))
+    for number, one in enumerate(outputs):
+        for other in outputs[number + 1 :]:
+            assert not torch.allclose(one, other)
+
+
 def strong(candidate: type[nn.Module]) -> bool:
     return agree(candidate, eps=0.1) and agree(candidate, mean=1e4, spread=0.01)
 
