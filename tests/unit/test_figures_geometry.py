@@ -25,6 +25,19 @@ def test_directions_are_orthogonal_and_of_length_one() -> None:
     np.testing.assert_allclose(basis @ basis.T, np.eye(3), atol=1e-12)
 
 
+def test_space_is_seen_without_distortion_from_where_ones_point_up() -> None:
+    view = figures._seen(np.eye(3)).T
+    np.testing.assert_allclose(view @ view.T, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(
+        figures._seen(figures.UP[None])[0], [0.0, np.cos(figures.TILT)], atol=1e-12
+    )
+
+
+def test_results_lie_on_the_circle() -> None:
+    across, height = figures._seen(reference.layer_norm(ROWS, 3, eps=0)).T
+    np.testing.assert_allclose(across**2 + (height / np.sin(figures.TILT)) ** 2, 3.0, atol=1e-12)
+
+
 def test_space_shows_rows_projections_and_results() -> None:
     (axes,) = describe(figures.space(ROWS, CENTERED, NORMALIZED))["axes"]
     for points, markers in ((ROWS, "osD"), (NORMALIZED, "***")):
