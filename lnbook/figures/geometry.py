@@ -1,0 +1,223 @@
+"""The figures of the chapter on geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Ellipse, FancyArrowPatch, Rectangle
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook.style import BLUE, GRAY, GREEN, INK, SKY, VERMILION, WIDTH
+
+__all__ = ["clouds", "invariances", "plane", "space"]
+
+Array = NDArray[np.float64]
+
+# Three directions at right angles: two in the plane orthogonal to (1, 1, 1), and (1, 1, 1).
+RIGHT = np.array([1.0, -1.0, 0.0]) / np.sqrt(2.0)
+BACK = np.array([1.0, 1.0, -2.0]) / np.sqrt(6.0)
+UP = np.ones(3) / np.sqrt(3.0)
+TURN = np.radians(25.0)  # how far around (1, 1, 1) you stand in the drawing of space
+TILT = np.radians(24.0)  # and how far above the plane
+FOLLOWED = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "D"))
+SIZES = (9.5, 5.5, 6.5)  # so that two markers at one place are both seen
+STARS = (18, 10, 14)
+
+
+def _seen(points: Array) -> Array:
+    """Where points of space, shape `(N, 3)`, stand on the page, shape `(N, 2)`."""
+    right = np.cos(TURN) * RIGHT + np.sin(TURN) * BACK
+    back = np.cos(TURN) * BACK - np.sin(TURN) * RIGHT
+    height = points @ UP * np.cos(TILT) + points @ back * np.sin(TILT)
+    return np.stack([points @ right, height], axis=-1)
+
+
+def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure:
+    """Draw the two steps of LayerNorm for rows of three features, in space.
+
+    Args:
+        rows: the rows, shape `(N, 3)`, at most three.
+        centered: the same rows minus their means.
+        normalized: the same rows after both steps.
+
+    Returns:
+        A drawing in which the direction (1, 1, 1) points up: the plane of the centered rows with
+        the circle of radius root 3, and for each row its way down to the plane and along it.
+
+    Raises:
+        ValueError: if the three do not have one shape `(N, 3)` with N from 1 to 3.
+    """
+    before, between, after = (np.asarray(p, dtype=float) for p in (rows, centered, normalized))
+    fits = before.ndim == 2 and before.shape[1] == 3 and 0 < len(before) <= len(FOLLOWED)
+    if not fits or not before.shape == between.shape == after.shape:
+        raise ValueError(
+            "space: expected three arrays of one shape (N, 3), N from 1 to 3, but got "
+            f"{before.shape}, {between.shape} and {after.shape}"
+        )
+    figure = Figure(figsize=(WIDTH, 4.5))
+    axes = figure.subplots()
+    axes.set_aspect("equal")
+    axes.axis("off")
+    reach = 3.1
+    axes.add_patch(
+        Ellipse((0, 0), 2 * reach, 2 * reach * np.sin(TILT), facecolor=SKY, alpha=0.22, lw=0)
+    )
+    radius = np.sqrt(3.0)
+    axes.add_patch(
+        Ellipse((0, 0), 2 * radius, 2 * radius * np.sin(TILT), fill=False, edgecolor=INK, lw=1.6)
+    )
+    top = float(max(_seen(before)[:, 1].max() + 0.4, 3.0))
+    _arrow(axes, np.zeros(2), np.array([0.0, top]), GRAY)
+    axes.text(0.12, top, "(1, 1, 1)", color=GRAY, va="center")
+    for number, unit in enumerate(1.8 * np.eye(3), start=1):
+        end = _seen(unit[None])[0]
+        axes.plot([0, end[0]], [0, end[1]], color=GRAY, linewidth=1.0)
+        beyond = 1.14 * end
+        axes.text(
+            beyond[0], beyond[1], f"$x_{number}$", color=GRAY, ha="center", va="center", fontsize=10
+        )
+    for number, (color, marker) in enumerate(FOLLOWED[: len(before)]):
+        start, middle, end = (_seen(p[number][None])[0] for p in (before, between, after))
+        axes.plot(*zip(start, middle, strict=True), color=color, linestyle=":", linewidth=1.5)
+        _arrow(axes, middle, end, color)
+        axes.plot(*start, color=color, marker=marker, markersize=8)
+        axes.plot(
+            *middle, color=color, marker=marker, markersize=SIZES[number], markerfacecolor="white"
+        )
+        axes.plot(*end, color=color, marker="*", markersize=STARS[number])
+    axes.text(0.0, -reach * np.sin(TILT) - 0.12, "mean 0", color=BLUE, ha="center", va="top")
+    axes.set(xlim=(-reach - 0.1, reach + 0.1), ylim=(-reach * np.sin(TILT) - 0.6, top + 0.2))
+    return figure
+
+
+def _arrow(axes: Axes, start: Array, end: Array, color: str) -> None:
+    axes.add_patch(
+        FancyArrowPatch(
+            (float(start[0]), float(start[1])),
+            (float(end[0]), float(end[1])),
+            arrowstyle="-|>",
+            mutation_scale=11,
+            color=color,
+            linewidth=1.5,
+            shrinkA=0,
+            shrinkB=2,
+        )
+    )
+
+
+def plane(panels: Mapping[str, ArrayLike]) -> Figure:
+    """Draw centered rows of three features as you see them from above, from (1, 1, 1).
+
+    Args:
+        panels: for each panel its title and the rows, whose means are 0, shape `(N, 3)` with N at
+            least 3.
+
+    Returns:
+        A panel for each, side by side, with the circle of radius root 3. The first three rows are
+        large and have their own markers, so that you can follow them.
+
+    Raises:
+        ValueError: if there is no panel, or the rows do not fit.
+    """
+    listed = {title: np.asarray(rows, dtype=float) for title, rows in panels.items()}
+    shapes = [rows.shape for rows in listed.values()]
+    if not shapes or any(len(s) != 2 or s[1] != 3 or s[0] < len(FOLLOWED) for s in shapes):
+        raise ValueError(f"plane: expected rows of shape (N, 3), N at least 3, but got {shapes}")
+    figure = Figure(figsize=(WIDTH, 0.5 + WIDTH / len(listed)))
+    row_of_axes = figure.subplots(1, len(listed), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (title, rows) in zip(row_of_axes, listed.items(), strict=True):
+        across, along = rows @ RIGHT, rows @ BACK
+        axes.add_patch(Circle((0, 0), np.sqrt(3.0), fill=False, edgecolor=INK, linewidth=1.0))
+        axes.scatter(across, along, s=5, color=GRAY, alpha=0.55, linewidths=0)
+        for number, (color, marker) in enumerate(FOLLOWED):
+            axes.plot(across[number], along[number], color=color, marker=marker, markersize=7.5)
+        axes.set_title(title)
+        axes.set_aspect("equal")
+        axes.set(xlim=(-2.9, 2.9), ylim=(-2.9, 2.9), xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    return figure
+
+
+def invariances(table: ArrayLike, changes: Sequence[str], methods: Sequence[str]) -> Figure:
+    """Draw which methods ignore which changes of weights and data.
+
+    Args:
+        table: True where the output of a method stays the same, shape `(changes, methods)`.
+        changes: what is done, one for each row of the table.
+        methods: the methods, one for each column.
+
+    Returns:
+        A table of cells: filled and "same", or empty and "changes".
+
+    Raises:
+        ValueError: if the names do not fit the table.
+    """
+    same = np.asarray(table, dtype=bool)
+    if same.shape != (len(changes), len(methods)):
+        raise ValueError(
+            f"invariances: expected a table of shape {(len(changes), len(methods))}, "
+            f"but got {same.shape}"
+        )
+    figure = Figure(figsize=(WIDTH, 0.55 + 0.5 * len(changes)))
+    axes = figure.subplots()
+    for row in range(len(changes)):
+        for column in range(len(methods)):
+            stays = bool(same[row, column])
+            axes.add_patch(
+                Rectangle(
+                    (column - 0.47, row - 0.42),
+                    0.94,
+                    0.84,
+                    facecolor=BLUE if stays else "none",
+                    edgecolor=BLUE if stays else GRAY,
+                    linewidth=1.0,
+                )
+            )
+            axes.text(
+                column,
+                row,
+                "same" if stays else "changes",
+                ha="center",
+                va="center",
+                fontsize=8.5,
+                color="white" if stays else INK,
+                weight="bold" if stays else "normal",
+            )
+    axes.set_xticks(range(len(methods)), methods)
+    axes.set_yticks(range(len(changes)), changes)
+    axes.set(xlim=(-0.55, len(methods) - 0.45), ylim=(len(changes) - 0.5, -0.5))
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def clouds(panels: Mapping[str, ArrayLike]) -> Figure:
+    """Draw two features of many rows against each other.
+
+    Args:
+        panels: for each panel its title and the two features, shape `(N, 2)`.
+
+    Returns:
+        A panel for each, side by side, on one scale.
+
+    Raises:
+        ValueError: if there is no panel, or the points do not fit.
+    """
+    listed = {title: np.asarray(points, dtype=float) for title, points in panels.items()}
+    shapes = [points.shape for points in listed.values()]
+    if not shapes or any(len(shape) != 2 or shape[1] != 2 for shape in shapes):
+        raise ValueError(f"clouds: expected points of shape (N, 2), but got {shapes}")
+    figure = Figure(figsize=(WIDTH, 0.7 + WIDTH / len(listed)))
+    row_of_axes = figure.subplots(1, len(listed), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (title, points) in zip(row_of_axes, listed.items(), strict=True):
+        axes.scatter(points[:, 0], points[:, 1], s=7, color=BLUE, alpha=0.6, linewidths=0)
+        axes.set_title(title)
+        axes.set_aspect("equal")
+        axes.grid()
+        axes.set_xlabel("feature 1")
+    row_of_axes[0].set_ylabel("feature 2")
+    return figure
