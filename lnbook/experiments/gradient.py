@@ -1,0 +1,121 @@
+"""The experiments of the part on the gradient.
+
+Both take the normalization as a function, so that a chapter can put its own in. All runs are in
+float64, and their random numbers come from NumPy, so that they are the same on every processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["gradient_by_layer", "train"]
+
+Array = NDArray[np.float64]
+Normalize = Callable[[Tensor], Tensor]
+
+DEPTH, WIDTH, ROWS = 30, 64, 16
+TRAIN_DEPTH, TRAIN_WIDTH, INPUTS, CLASSES = 4, 32, 16, 4
+EXAMPLES, BATCH = 512, 32
+OPTIMIZERS = {"SGD": torch.optim.SGD, "Adam": torch.optim.Adam}
+
+
+def gradient_by_layer(normalize: Normalize, scale: float = 1.0, seed: int = 0) -> Array:
+    r"""Send a random gradient back through a deep network of random weights.
+
+    Each of the 30 layers computes :math:`\tanh(\operatorname{normalize}(W h))`, with a `W` of its
+    own whose entries have the standard deviation `scale` / sqrt(64).
+
+    Args:
+        normalize: applied to each product `W h`, of shape `(16, 64)`.
+        scale: how large the weights are; 1 keeps the size of `W h` near that of `h`.
+        seed: what weights, inputs and the gradient at the top start from.
+
+    Returns:
+        For each layer, from the first to the last, log10 of the length of the gradient for its
+        output, divided by the length of the gradient at the top. Shape `(30,)`.
+
+    Raises:
+        ValueError: `scale` is not positive.
+
+    Example:
+        >>> gradient_by_layer(lambda z: z)[-1].item()  # the top itself
+        0.0
+    """
+    if not scale > 0:
+        raise ValueError(f"gradient_by_layer: expected scale to be positive, but got {scale}")
+    rng = np.random.default_rng(seed)
+    h = torch.tensor(rng.normal(size=(ROWS, WIDTH)), requires_grad=True)
+    outputs = []
+    for _ in range(DEPTH):
+        w = torch.tensor(rng.normal(size=(WIDTH, WIDTH)) * scale / np.sqrt(WIDTH))
+        h = torch.tanh(normalize(h @ w.T))
+        outputs.append(h)
+    top = torch.tensor(rng.normal(size=(ROWS, WIDTH)))
+    gradients = torch.autograd.grad(h, outputs, top)
+    lengths = [gradient.norm().item() / top.norm().item() for gradient in gradients]
+    return np.log10(lengths) + 0.0
+
+
+def train(
+    normalize: Normalize, optimizer: str = "Adam", lr: float = 3e-3, seed: int = 0, steps: int = 200
+) -> tuple[float, float]:
+    """Train a small network on a made-up task and return its losses.
+
+    The network has four hidden layers of 32 features, each `relu(normalize(W h))` without
+    parameters but `W`, and a linear layer to four classes. The classes of the 512 training rows
+    and of the 512 test rows (16 normal inputs each) come from a random network of one hidden
+    layer. Each step takes a batch of 32. What is random follows from `seed` alone, so that two
+    normalizations start from the same weights and see the same batches.
+
+    Args:
+        normalize: applied to each product `W h`.
+        optimizer: "SGD" or "Adam".
+        lr: the learning rate.
+        seed: what data, weights and batches start from.
+        steps: how many steps of training, at least 0.
+
+    Returns:
+        The mean cross-entropy of all training rows, and of all test rows.
+
+    Raises:
+        ValueError: `optimizer` is not known.
+
+    Example:
+        >>> training, test = train(lambda z: z, "SGD", steps=0)
+        >>> training > 1.0, test > 1.0  # nothing learned yet
+        (True, True)
+    """
+    if optimizer not in OPTIMIZERS:
+        known = ", ".join(OPTIMIZERS)
+        raise ValueError(f"train: expected optimizer to be one of {known}, but got {optimizer!r}")
+    rng = np.random.default_rng(seed)
+    inner, outer = rng.normal(size=(INPUTS, 24)), rng.normal(size=(24, CLASSES))
+    inputs = rng.normal(size=(2 * EXAMPLES, INPUTS))
+    classes = np.argmax(np.tanh(2 * inputs @ inner / np.sqrt(INPUTS)) @ outer, axis=1)
+    x, target = torch.tensor(inputs), torch.tensor(classes)
+    sizes = [INPUTS] + [TRAIN_WIDTH] * TRAIN_DEPTH + [CLASSES]
+    weights = [
+        torch.tensor(rng.normal(size=(after, before)) * np.sqrt(2 / before), requires_grad=True)
+        for before, after in pairwise(sizes)
+    ]
+
+    def loss(rows: Tensor | slice) -> Tensor:
+        h = x[rows]
+        for w in weights[:-1]:
+            h = torch.relu(normalize(h @ w.T))
+        return functional.cross_entropy(h @ weights[-1].T, target[rows])
+
+    chosen = OPTIMIZERS[optimizer](weights, lr=lr)
+    for _ in range(steps):
+        chosen.zero_grad()
+        loss(torch.tensor(rng.integers(0, EXAMPLES, BATCH))).backward()
+        chosen.step()
+    with torch.no_grad():
+        return loss(slice(EXAMPLES)).item(), loss(slice(EXAMPLES, None)).item()

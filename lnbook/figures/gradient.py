@@ -1,0 +1,387 @@
+"""The figures of the part on the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+
+__all__ = [
+    "before_and_after",
+    "eigenvalues_by_spread",
+    "gradient_by_layer",
+    "graph",
+    "matrix",
+    "runs",
+    "saved",
+    "spectrum",
+    "weight_norms",
+]
+
+COLORS = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
+MARKERS = ("o", "s", "D", "^", "v")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+
+Array = NDArray[np.float64]
+
+MAIN, SIDE = 7.2, 2.2
+HALF_WIDTH, HALF_HEIGHT = 1.35, 0.52
+
+NODES = {  # place of the center, formula, color
+    "x": (MAIN, 11.0, r"$x$", INK),
+    "mu": (SIDE, 9.4, r"$\mu$", BLUE),
+    "c": (MAIN, 7.8, r"$c = x - \mu$", INK),
+    "v": (SIDE, 6.2, r"$\sigma^2$", BLUE),
+    "r": (SIDE, 4.2, r"$r$", BLUE),
+    "xhat": (MAIN, 2.6, r"$\hat{x} = r\,c$", INK),
+    "y": (MAIN, 0.6, r"$y = \gamma\,\hat{x} + \beta$", INK),
+}
+
+EDGES = (  # from, to, derivative of the second with respect to the first, where it is written
+    ("x", "c", r"$1$", (7.45, 9.4)),
+    ("x", "mu", r"$1/H$", (4.0, 10.72)),
+    ("mu", "c", r"$-1$", (4.9, 9.05)),
+    ("c", "v", r"$2c/H$", (3.75, 7.6)),
+    ("v", "r", r"$-r^3/2$", (2.45, 5.2)),
+    ("r", "xhat", r"$c$", (4.95, 3.75)),
+    ("c", "xhat", r"$r$", (7.45, 5.2)),
+    ("xhat", "y", r"$\gamma$", (7.45, 1.6)),
+)
+
+
+def graph() -> Figure:
+    """Draw the computation graph of LayerNorm, with the local derivative at each arrow.
+
+    Returns:
+        A graph that runs down: the row and what is computed from it in the right column, its
+        statistics in the left one.
+    """
+    figure = Figure(figsize=(WIDTH, 5.2))
+    axes = figure.subplots()
+    axes.set(xlim=(0, 10), ylim=(-0.2, 11.8))
+    axes.axis("off")
+    for start, end, label, place in EDGES:
+        axes.add_patch(
+            FancyArrowPatch(
+                *_ends(start, end),
+                arrowstyle="-|>",
+                mutation_scale=12,
+                color=GRAY,
+                linewidth=1.4,
+                shrinkA=0,
+                shrinkB=0,
+            )
+        )
+        axes.text(*place, label, color=VERMILION, fontsize=12, va="center", ha="left")
+    for x, y, formula, color in NODES.values():
+        half = HALF_WIDTH * (1.35 if x == MAIN else 0.8)
+        axes.add_patch(
+            FancyBboxPatch(
+                (x - half, y - HALF_HEIGHT),
+                2 * half,
+                2 * HALF_HEIGHT,
+                boxstyle="round,pad=0,rounding_size=0.25",
+                facecolor="white",
+                edgecolor=color,
+                linewidth=1.8,
+            )
+        )
+        axes.text(x, y, formula, ha="center", va="center", fontsize=13, color=color)
+    return figure
+
+
+def _ends(start: str, end: str) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where an arrow leaves one box and meets another."""
+    (x0, y0, *_), (x1, y1, *_) = NODES[start], NODES[end]
+    if x0 == x1:
+        return (x0, y0 - HALF_HEIGHT), (x1, y1 + HALF_HEIGHT + 0.03)
+    side = 1 if x1 > x0 else -1
+    leave = x0 + side * HALF_WIDTH * (1.35 if x0 == MAIN else 0.8)
+    meet = x1 - side * (HALF_WIDTH * (1.35 if x1 == MAIN else 0.8) + 0.04)
+    return (leave, y0), (meet, y1)
+
+
+def saved(arrays: Mapping[str, float]) -> Figure:
+    """Draw how much each version of a function keeps for its backward pass.
+
+    Args:
+        arrays: for each version what it keeps, in arrays of the size of the input.
+
+    Returns:
+        A bar with its number for each.
+
+    Raises:
+        ValueError: if there is no version.
+    """
+    if not arrays:
+        raise ValueError("saved: expected at least one version, but got none")
+    figure = Figure(figsize=(WIDTH, 0.72 * len(arrays) + 0.6))
+    axes = figure.subplots()
+    places = -np.arange(len(arrays), dtype=float)
+    axes.barh(places, list(arrays.values()), height=0.42, color=BLUE)
+    for place, (name, value) in zip(places, arrays.items(), strict=True):
+        axes.text(0.03, place + 0.3, name, va="bottom", ha="left", fontsize=10)
+        axes.text(value + 0.05, place, f"{value:.2f}", va="center", fontsize=10)
+    axes.set(xlim=(0, 1.15 * max(arrays.values())), ylim=(places[-1] - 0.4, 0.75))
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("arrays of the size of $x$")
+    axes.grid(axis="x")
+    return figure
+
+
+def matrix(values: ArrayLike) -> Figure:
+    """Draw a matrix as colored cells, each with its number.
+
+    Args:
+        values: shape `(H, H)`, H at most 8.
+
+    Returns:
+        The matrix; blue is positive, orange negative, and the number says the same.
+
+    Raises:
+        ValueError: if the values are no such matrix.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or not 0 < len(array) <= 8:
+        raise ValueError(f"matrix: expected shape (H, H), H at most 8, but got {array.shape}")
+    size = len(array)
+    colors = LinearSegmentedColormap.from_list("signed", [VERMILION, "white", BLUE])
+    figure = Figure(figsize=(WIDTH, WIDTH * 0.86))
+    axes = figure.subplots()
+    limit = 1.9 * np.abs(array).max()  # pale enough for the numbers to be read
+    axes.imshow(array, cmap=colors, vmin=-limit, vmax=limit)
+    for row in range(size):
+        for column in range(size):
+            axes.text(column, row, _signed(array[row, column]), ha="center", va="center")
+    axes.set_xticks(range(size), [f"{n + 1}" for n in range(size)])
+    axes.set_yticks(range(size), [f"{n + 1}" for n in range(size)])
+    axes.set(xlabel="input feature $j$", ylabel="normalized feature $i$")
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return figure
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
+    """Draw the eigenvalues of a few Jacobians, one panel below the other.
+
+    Args:
+        eigenvalues: for each panel its title and the eigenvalues, shape `(H,)`, smallest first.
+
+    Returns:
+        A stem with its number for each eigenvalue; all panels share a scale.
+
+    Raises:
+        ValueError: if there is no panel.
+    """
+    if not eigenvalues:
+        raise ValueError("spectrum: expected at least one set of eigenvalues, but got none")
+    figure = Figure(figsize=(WIDTH, 1.9 * len(eigenvalues) + 0.3))
+    panels = figure.subplots(len(eigenvalues), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, values) in zip(panels, eigenvalues.items(), strict=True):
+        array = np.asarray(values, dtype=float)
+        order = np.arange(1, array.size + 1)
+        axes.vlines(order, 0, array, color=BLUE, linewidth=3)
+        axes.plot(order, array, "o", color=BLUE, markersize=7)
+        for place, value in zip(order, array, strict=True):
+            axes.annotate(
+                _signed(value),
+                (place, value),
+                xytext=(0, 7),
+                textcoords="offset points",
+                ha="center",
+                fontsize=9.5,
+            )
+        axes.set_title(title)
+        axes.set_xticks(order)
+        axes.set_xlim(0.4, array.size + 0.6)
+        axes.plot([0.4, array.size + 0.6], [0, 0], color=INK, linewidth=0.8)
+    highest = max(float(np.max(values)) for values in eigenvalues.values())
+    panels[0].set_ylim(-0.05 * highest, 1.35 * highest)
+    panels[-1].set_xlabel("eigenvalue, smallest first")
+    return figure
+
+
+def eigenvalues_by_spread(spread: ArrayLike, ordinary: ArrayLike, along: ArrayLike) -> Figure:
+    r"""Draw the two nonzero eigenvalues of the Jacobian against the standard deviation of the row.
+
+    Args:
+        spread: standard deviations, shape `(K,)`.
+        ordinary: the eigenvalue :math:`r` of most directions, shape `(K,)`.
+        along: the eigenvalue :math:`r \epsilon / (v + \epsilon)` along :math:`\hat{x}`.
+
+    Returns:
+        Two lines with logarithmic scales.
+    """
+    figure = Figure(figsize=(WIDTH, 3.3))
+    axes = figure.subplots()
+    axes.plot(spread, ordinary, color=BLUE, label="$r$: most directions")
+    axes.plot(
+        spread,
+        along,
+        color=VERMILION,
+        linestyle="--",
+        label=r"$r\,ϵ/(\sigma^2+ϵ)$: along $\hat{x}$",
+    )
+    axes.set(xscale="log", yscale="log", xlabel=r"$\sigma$ of the row", ylabel="eigenvalue")
+    axes.grid()
+    axes.legend(loc="lower left")
+    return figure
+
+
+def before_and_after(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
+    """Draw gradients before and after they pass LayerNorm, a panel for each.
+
+    Args:
+        panels: for each panel its title, the gradient that arrives and the one that leaves, both
+            of shape `(H,)`.
+
+    Returns:
+        Panels with two bars for each feature; all share a scale.
+
+    Raises:
+        ValueError: if there is no panel.
+    """
+    if not panels:
+        raise ValueError("before_and_after: expected at least one panel, but got none")
+    figure = Figure(figsize=(WIDTH, 2.1 * len(panels) + 0.3))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, (before, after)) in zip(all_axes, panels.items(), strict=True):
+        first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+        features = np.arange(1, first.size + 1)
+        axes.bar(features - 0.2, first, width=0.36, color=GRAY, label="arrives: $g$")
+        axes.bar(
+            features + 0.2,
+            second,
+            width=0.36,
+            color=BLUE,
+            hatch="///",
+            edgecolor="white",
+            linewidth=0,
+            label=r"leaves: $Jg$",
+        )
+        axes.plot([0.4, first.size + 0.6], [0, 0], color=INK, linewidth=0.8)
+        axes.set_title(title)
+        axes.set_xticks(features)
+        axes.set_xlim(0.4, first.size + 0.6)
+        axes.grid(axis="y")
+    all_axes[0].legend(loc="upper right")
+    all_axes[-1].set_xlabel("feature")
+    return figure
+
+
+def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
+    """Draw how long the gradient is at each layer of deep networks.
+
+    Args:
+        panels: for each panel its title and its lines: the label, and log10 of the length at each
+            layer, shape `(L,)`, first layer first.
+
+    Returns:
+        A panel for each, on one scale.
+
+    Raises:
+        ValueError: if there is no panel.
+    """
+    if not panels:
+        raise ValueError("gradient_by_layer: expected at least one panel, but got none")
+    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.3))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
+        for number, (label, values) in enumerate(lines.items()):
+            array = np.asarray(values, dtype=float)
+            axes.plot(
+                np.arange(1, array.size + 1),
+                array,
+                color=COLORS[number % len(COLORS)],
+                linestyle=DASHES[number % len(DASHES)],
+                marker=MARKERS[number % len(MARKERS)],
+                markevery=(2 * number, 7),
+                markersize=6,
+                label=label,
+            )
+        axes.set(title=title, ylabel="$\\log_{10}$ of length")
+        axes.grid()
+        axes.legend(loc="best")
+    all_axes[-1].set_xlabel("layer (the gradient comes from the right)")
+    return figure
+
+
+def weight_norms(norms: Mapping[str, ArrayLike]) -> Figure:
+    """Draw the norm of a weight matrix over the steps of training.
+
+    Args:
+        norms: for each line its label and the norms, shape `(steps + 1,)`.
+
+    Returns:
+        A line for each.
+
+    Raises:
+        ValueError: if there is no line.
+    """
+    if not norms:
+        raise ValueError("weight_norms: expected at least one line, but got none")
+    figure = Figure(figsize=(WIDTH, 3.2))
+    axes = figure.subplots()
+    for number, (label, values) in enumerate(norms.items()):
+        array = np.asarray(values, dtype=float)
+        axes.plot(
+            array,
+            color=COLORS[number % len(COLORS)],
+            linestyle=DASHES[number % len(DASHES)],
+            label=label,
+        )
+    axes.set(xlabel="step", ylabel=r"$\Vert W \Vert$")
+    axes.grid()
+    axes.legend(loc="best")
+    return figure
+
+
+def runs(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> Figure:
+    """Draw the results of several runs, a point for each.
+
+    Args:
+        panels: for each panel its title, and for each kind of run its name and results.
+        label: what the results are.
+
+    Returns:
+        Panels, one below the other, on one scale, with a row for each kind: a point for each run,
+        and a bar at their mean.
+
+    Raises:
+        ValueError: if there is no panel.
+    """
+    if not panels:
+        raise ValueError("runs: expected at least one panel, but got none")
+    most = max(len(kinds) for kinds in panels.values())
+    figure = Figure(figsize=(WIDTH, (0.42 * most + 0.55) * len(panels) + 0.4))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (title, kinds) in zip(all_axes, panels.items(), strict=True):
+        for number, (_, results) in enumerate(kinds.items()):
+            place = -number
+            color = COLORS[number % len(COLORS)]
+            _run_row(axes, np.asarray(results, dtype=float), place, color, MARKERS[number % 5])
+        axes.set_yticks(-np.arange(len(kinds)), list(kinds))
+        axes.set_ylim(-len(kinds) + 0.4, 0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.set_title(title)
+        axes.grid(axis="x")
+    all_axes[-1].set_xlabel(label)
+    return figure
+
+
+def _run_row(axes: Axes, results: Array, place: float, color: str, marker: str) -> None:
+    axes.plot(results, np.full(results.size, place), marker, color=color, alpha=0.6, markersize=6.5)
+    axes.plot([results.mean()] * 2, [place - 0.3, place + 0.3], color=color, linewidth=3)
