@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.collections import Collection
 from matplotlib.colors import to_hex, to_rgba_array
 from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch
 from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter, FuncFormatter
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["describe"]
@@ -80,6 +82,8 @@ def _axes(axes: Axes) -> dict[str, Any]:
         "title": "".join(axes.get_title(loc) for loc in ("left", "center", "right")),
         "x": [axes.get_xlabel(), axes.get_xscale(), *rounded(axes.get_xlim())],
         "y": [axes.get_ylabel(), axes.get_yscale(), *rounded(axes.get_ylim())],
+        "words on x": _words(axes.xaxis),
+        "words on y": _words(axes.yaxis),
         "lines": [_line(line) for line in axes.lines],
         "shapes": [_shape(patch) for patch in axes.patches],
         "points": [_points(collection) for collection in axes.collections],
@@ -88,6 +92,15 @@ def _axes(axes: Axes) -> dict[str, Any]:
         "legend": [text.get_text() for text in legend.get_texts()] if legend else [],
     }
     return {key: value for key, value in shown.items() if value not in ([], "")}
+
+
+def _words(axis: Axis) -> list[Any]:
+    """The labels of the ticks where they were given as words, with their places."""
+    formatter = axis.get_major_formatter()
+    if not isinstance(formatter, (FixedFormatter, FuncFormatter)):
+        return []
+    places = axis.get_majorticklocs()
+    return [formatter.format_ticks(places.tolist()), rounded(places)]
 
 
 def _texts(texts: Iterable[Text]) -> list[list[Any]]:

@@ -43,6 +43,8 @@ CHANGES: dict[str, Callable[[Figure, Axes], object]] = {
     "a text that is hidden": lambda _f, a: a.texts[0].set_visible(False),
     "the title": lambda _f, a: a.set_title("another title"),
     "the label of an axis": lambda _f, a: a.set_xlabel("z"),
+    "the words on an axis": lambda _f, a: a.set_xticks([0, 1], ["none", "one"]),
+    "other words on an axis": lambda _f, a: a.set_yticks([0, 1], ["no", "yes"]),
     "the limits": lambda _f, a: a.set_xlim(-1, 4),
     "the scale": lambda _f, a: a.set_yscale("symlog"),
     "the legend": lambda _f, a: a.get_legend().remove(),
@@ -58,6 +60,16 @@ CHANGES: dict[str, Callable[[Figure, Axes], object]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_is_seen_is_recorded(change: Callable[[Figure, Axes], object]) -> None:
     assert draw(change) != draw()
+
+
+def test_words_on_an_axis_have_places() -> None:
+    first = draw(lambda _f, a: a.set_xticks([0, 1], ["none", "one"]))
+    second = draw(lambda _f, a: a.set_xticks([0, 2], ["none", "one"]))
+    assert first != second
+
+
+def test_drawing_a_figure_does_not_change_its_record() -> None:
+    assert draw(lambda f, _a: f.draw_without_rendering()) == draw()
 
 
 def test_the_last_digits_are_not_recorded() -> None:

@@ -18,7 +18,7 @@ def style() -> object:
 
 def overlapping(figure: Figure) -> list[tuple[str, str]]:
     """Pairs of texts that stand on top of each other once drawn."""
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     texts = [text for axes in figure.axes for text in axes.texts if text.get_text()]
     boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
     return [
