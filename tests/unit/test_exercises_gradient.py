@@ -234,6 +234,18 @@ def last_dimension_only(x, shape, weight, eps):
     return LastDimension.apply(x, shape, weight, eps)
 
 
+class FailsOnOneRow(torch.autograd.Function):
+    """Without leading axes, `sum` over no axis is a sum over all."""
+
+    forward = staticmethod(Right.forward)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dx, _, dw, _ = Right.backward(ctx, dy)
+        leading = tuple(range(dy.dim() - len(ctx.shape)))
+        return dx, None, dw if leading or dw is None else dw.sum(dim=leading), None
+
+
 def wrapped(x, shape, weight, eps):
     xhat = Right.apply(x, shape, None, eps)
     return xhat if weight is None else xhat * weight
@@ -255,6 +267,7 @@ def test_rms_norm_function_right(function: object) -> None:
         ),
         (lambda x, s, w, e: 2 * Right.apply(x, s, w, e), "the output differs from RMSNorm"),
         (last_dimension_only, "normalizes the last dimension only"),
+        (FailsOnOneRow.apply, "For x of shape (4,), normalized_shape=(4,) and a weight, it raised"),
         (SavesXhat.apply, "passes gradcheck, but not gradgradcheck"),
         (variant(lambda a, dy: (dy, *a[1:])), "the gradient for x is wrong"),
         (variant(lambda a, _: (*a[:2], a[2] * 2, None)), "the gradient for weight is wrong"),
