@@ -179,7 +179,7 @@ def check_test(test: Callable[[type[nn.Module]], Any]) -> Verdict:
     Example:
         >>> check_test(lambda candidate: True)
         Not yet. Your test lets 12 of 12 wrong modules pass.
-        The first: eps outside the root. Use rows whose variance is not large next to eps.
+        Does it compare the outputs with nn.LayerNorm's, and return the result?
     """
     refused = _refused_right(test)
     if refused is not None:
@@ -192,9 +192,10 @@ def check_test(test: Callable[[type[nn.Module]], Any]) -> Verdict:
             passed.append(name)
     if passed:
         count = f"{len(passed)} of {len(wrong)} wrong modules"
-        return Verdict(
-            False, f"Your test lets {count} pass.\nThe first: {passed[0]}. {HINTS[passed[0]]}"
-        )
+        hint = f"The first: {passed[0]}. {HINTS[passed[0]]}"
+        if len(passed) == len(wrong):
+            hint = "Does it compare the outputs with nn.LayerNorm's, and return the result?"
+        return Verdict(False, f"Your test lets {count} pass.\n{hint}")
     for _ in range(3):  # a test that draws other data each time must still accept the right ones
         refused = _refused_right(test)
         if refused is not None:
@@ -376,7 +377,9 @@ def _judged(layer: nn.Module, x: Tensor, eps: float) -> Verdict | None:
         return Verdict(False, "Your module changes its input. Compute a new tensor instead.")
     if tuple(y.shape) != shape:
         moved = tuple(y.shape) == tuple(shape[i] for i in (0, 2, 3, 1))
+        twice = tuple(y.shape) == tuple(shape[i] for i in (0, 3, 1, 2))
         hint = " Move the channels back to axis 1." if moved else ""
+        hint = " The way back is another permute than the way there." if twice else hint
         return Verdict(
             False, f"The output should have the shape {shape}, but has {tuple(y.shape)}.{hint}"
         )

@@ -98,6 +98,8 @@ def check_stands_out(row: Any = None) -> Verdict:
     rest = answer[1:]
     if answer[0] > rest.max() and np.ptp(rest) <= 1e-9 * np.ptp(answer):
         return Verdict(False, f"{told} The pattern is right, but small next to the root of eps.")
+    if answer[0] < rest.max():
+        return Verdict(False, f"{told} Make the first feature the largest one.")
     return Verdict(False, f"{told} A larger one is possible.")
 
 
@@ -108,6 +110,9 @@ def _right(weight: Array, bias: Array) -> tuple[Array, Array]:
 WEIGHT_MISTAKES: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
     "It centers each row of W, the weights of one output. Take the mean over the outputs.": (
         lambda w, b: (w - w.mean(axis=1, keepdims=True), b - b.mean())
+    ),
+    "It centers each row of W, and leaves b. Take the mean over the outputs, of both.": (
+        lambda w, b: (w - w.mean(axis=1, keepdims=True), b)
     ),
     "It subtracts one mean from the whole of W. Every column has its own.": (
         lambda w, b: (w - w.mean(), b - b.mean())

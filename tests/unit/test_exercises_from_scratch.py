@@ -153,7 +153,7 @@ def changes_its_mind() -> Callable[[type[nn.Module]], bool]:
         (lambda _c: True, "lets 12 of 12 wrong modules pass"),
         (lambda _c: None, "lets 12 of 12 wrong modules pass"),
         (shapes_only, "lets 12 of 12"),
-        (forgets_return, "lets 12 of 12"),
+        (forgets_return, "lets 12 of 12 wrong modules pass.\nDoes it compare the outputs"),
         (usual, "lets 6 of 12 wrong modules pass.\nThe first: eps outside the root."),
         (lambda c: agree(c, eps=0.1), "lets 1 of 12 wrong modules pass.\nThe first: one-pass"),
         (lambda c: agree(c, eps=0.1, shape=(5,)), "one-pass variance. Use a mean"),
@@ -294,6 +294,7 @@ def in_place(layer: Pixelwise, x: Tensor) -> Tensor:
         (with_forward(in_place), "changes its input"),
         (with_forward(lambda _s, x: x * 1.5), "the values are off"),
         (with_forward(lambda s, x: Pixelwise.forward(s, x).permute(0, 2, 3, 1)), "back to axis 1"),
+        (with_forward(lambda s, x: Pixelwise.forward(s, x).permute(0, 3, 1, 2)), "The way back is"),
         (
             with_forward(lambda s, x: Pixelwise.forward(s, x).permute(0, 2, 3, 1).reshape(x.shape)),
             "back with reshape or view. Use permute",

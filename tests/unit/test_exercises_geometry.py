@@ -59,7 +59,7 @@ def test_stands_out_right(row: object) -> None:
         ([1.0, 0.0], "should be numbers of shape (5,)"),
         (np.ones(5), "This row is constant"),
         ([-1, 0, 0, 0, 0], "as far down as possible"),
-        ([0, 1, 0, 0, 0], "is -0.500. A larger one is possible."),
+        ([0, 1, 0, 0, 0], "is -0.500. Make the first feature the largest one."),
         ([5, 4, 3, 2, 1], "is 1.414. A larger one is possible."),
         ([0.01, 0, 0, 0, 0], "small next to the root of eps"),
         ([1.0, 0.2, 0, 0, 0], "A larger one is possible."),

@@ -94,7 +94,7 @@ def test_choose_eps_wrong(eps: object, expected: str) -> None:
     assert expected in verdict.message
 
 
-@pytest.mark.parametrize("eps", [1e-3, 0.000995, (0.03 / 0.7746) ** 2 - 5e-4])
+@pytest.mark.parametrize("eps", [1e-3, 0.00099, 0.000995, (0.03 / 0.7746) ** 2 - 5e-4])
 def test_which_eps_right(eps: float) -> None:
     assert exercises.check_which_eps(eps).correct
 
@@ -105,6 +105,7 @@ def test_which_eps_right(eps: float) -> None:
         (..., "Your eps is still missing"),
         (0.0015, "This is the variance plus eps"),
         (0.0387298, "what the row was divided by"),
+        (0.0387, "what the row was divided by"),
         (0.0163692, "outside the root"),
         (0.00083333, "the unbiased variance"),
         (0.0005, "This is the variance of the row"),
