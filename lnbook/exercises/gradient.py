@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -489,6 +490,9 @@ def check_eigenvalues(values: Any = None) -> Verdict:
         "These are the eigenvalues without the factor r.": right / 0.25,
         "These have r * v / (v + eps) along xhat. "
         "That is the part that is removed; the rest stays.": np.array([0.0, 0.0625, 0.25, 0.25]),
+        "Along xhat the eigenvalue is smaller than r: eps keeps only a part of r.": np.array(
+            [0.0, 0.25, 0.25, 0.25]
+        ),
         "One eigenvalue is 0: that of the row of ones.": np.array([0.1875, 0.25, 0.25, 0.25]),
         "r is the root of 1 / (v + eps). You left the root out.": right / 4.0,
     }
@@ -551,11 +555,30 @@ JACOBIAN_MISTAKES: dict[str, Callable[[Array, Array, float], Array]] = {
 """Wrong products with the Jacobian, by the message that each must get."""
 
 
+LONG_ROW = 3_000
+
+
+def _watched(
+    function: Callable[..., Any], arrays: Sequence[Array], eps: float
+) -> tuple[Any | Verdict, int]:
+    """What `_called` says, and how many bytes were in use at most while it ran."""
+    tracing = tracemalloc.is_tracing()
+    if not tracing:
+        tracemalloc.start()
+    tracemalloc.reset_peak()
+    before, _ = tracemalloc.get_traced_memory()
+    answer = _called(function, arrays, eps)
+    _, peak = tracemalloc.get_traced_memory()
+    if not tracing:
+        tracemalloc.stop()
+    return answer, peak - before
+
+
 def check_apply_jacobian(function: Callable[[Array, Array, float], ArrayLike]) -> Verdict:
     r"""Check a function that multiplies each row by the Jacobian of its own LayerNorm.
 
-    Calls `function(u, x, eps)` with random batches in float64, and once with rows that are so
-    long that the matrices themselves would not fit into memory.
+    Calls `function(u, x, eps)` with random batches in float64, and once with a long row, while
+    the memory of NumPy's arrays is watched: the matrix of that row would stand out.
 
     Args:
         function: takes `u` and `x` of shape `(N, H)`, returns :math:`J(x_n) u_n` for each row.
@@ -568,11 +591,14 @@ def check_apply_jacobian(function: Callable[[Array, Array, float], ArrayLike]) -
         Not yet. For u of shape (3, 5) and eps=0.25 the values differ from J u.
     """
     rng = np.random.default_rng(2019)
-    for shape, eps in (((3, 5), 0.25), ((4, 4), 1e-5), ((1, 50_000), 1e-5)):
+    for shape, eps in (((3, 5), 0.25), ((4, 4), 1e-5), ((1, LONG_ROW), 1e-5)):
         u, x = rng.normal(0.5, 1.0, shape), rng.normal(1.0, 1.5, shape)
-        answer = _called(function, (u, x), eps)
+        answer, peak = _watched(function, (u, x), eps)
         if isinstance(answer, Verdict):
             return answer
+        if shape[-1] == LONG_ROW and peak > LONG_ROW**2:  # bytes: an eighth of the matrix
+            told = f"For a row of {LONG_ROW:,} features it needs {peak / 2**20:.0f} MiB at once"
+            return Verdict(False, f"{told}: it builds the matrix. Write both products as means.")
         given = as_array(answer, shape, "What your function returns")
         if isinstance(given, Verdict):
             return given

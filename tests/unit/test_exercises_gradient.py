@@ -305,6 +305,7 @@ def test_eigenvalues_right(values: object) -> None:
         ([0, 0.75, 1, 1], "without the factor r"),
         ([0, 0.0625, 0.25, 0.25], "part that is removed"),
         ([0.25, 0.1875, 0.25, 0.25], "One eigenvalue is 0"),
+        ([0, 0.25, 0.25, 0.25], "smaller than r"),
         ([0, 0.046875, 0.0625, 0.0625], "You left the root out"),
         ([0, 1, 2, 3], "Find v and r first"),
     ],
@@ -351,6 +352,17 @@ def test_apply_jacobian_wrong(function: object, expected: str) -> None:
     verdict = exercises.check_apply_jacobian(function)  # type: ignore[arg-type]
     assert not verdict.correct
     assert expected in verdict.message
+
+
+def test_apply_jacobian_notices_a_matrix() -> None:
+    def with_a_matrix(u, x, eps):
+        return np.stack(
+            [reference.layer_norm_jacobian(row, eps) @ g for row, g in zip(x, u, strict=True)]
+        )
+
+    verdict = exercises.check_apply_jacobian(with_a_matrix)
+    assert not verdict.correct
+    assert "it builds the matrix" in verdict.message
 
 
 @pytest.mark.parametrize("g", [[1, 2, 3, 6], [-2, -1, 0, 3], [3.5, 4.5, 5.5, 8.5], [0, 2, 4, 10]])
