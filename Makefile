@@ -3,6 +3,7 @@
 #   make book        build the site with warnings as errors     make serve      show it on this machine
 #   make test        run every test and every notebook          make notebooks  renew the references
 #   make lint        format, lint and type checks               make clean      remove what was built
+#   make bench       measure speed and memory of lnbook (long)  make lab        open the chapters in JupyterLab
 #
 # PYTHON=python3.12      the Python to make the environment with (3.11 or newer)
 # TORCH_INDEX=address    an extra package index for torch, for example its CPU builds (see README.md)
@@ -14,7 +15,7 @@ PORT ?= 8000
 READY := .venv/.ready
 RUN := .venv/bin/python -m
 
-.PHONY: book test serve notebooks lint clean lab setup
+.PHONY: book test serve notebooks lint bench clean lab setup
 .DEFAULT_GOAL := book
 
 book: $(READY)
@@ -36,6 +37,11 @@ serve: book
 
 notebooks: $(READY)
 	@$(RUN) bookbuild notebooks $(CHAPTER) $(if $(ALL),--all)
+
+bench: $(READY)
+	@$(RUN) benchmarks.norms
+	@$(RUN) benchmarks.recurrent
+	@$(RUN) benchmarks.transformer
 
 lab: $(READY)
 	@.venv/bin/jupyter lab book

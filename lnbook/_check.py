@@ -51,3 +51,51 @@ def _checked_size(size: Any, function: str) -> int:
             f"{function}: expected normalized_shape to hold integers, but got {size!r} "
             f"of type {type(size).__name__}"
         ) from None
+
+
+def checked_real(value: Any, name: str, function: str) -> float:
+    """Return `value` as a float.
+
+    Raises:
+        TypeError: `value` is not a real number (a bool and a tensor are not).
+        ValueError: `value` is infinite or NaN.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"{function}: expected {name} to be a real number, but got {value!r} "
+            f"of type {type(value).__name__}"
+        )
+    if not math.isfinite(value):
+        raise ValueError(f"{function}: expected {name} to be finite, but got {value!r}")
+    return float(value)
+
+
+def checked_count(value: Any, name: str, function: str, least: int = 0) -> int:
+    """Return `value` as a Python int.
+
+    Raises:
+        TypeError: `value` is not an integer (a bool is not).
+        ValueError: `value` is below `least`.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{function}: expected {name} to be an integer, but got {value!r} "
+            f"of type {type(value).__name__}"
+        ) from None
+    if count < least:
+        raise ValueError(f"{function}: expected {name} to be at least {least}, but got {count}")
+    return count
+
+
+def checked_bool(value: Any, name: str, function: str) -> bool:
+    """Return `value`, which must be True or False; raise TypeError if it is something else."""
+    if not isinstance(value, bool):
+        raise TypeError(
+            f"{function}: expected {name} to be True or False, but got {value!r} "
+            f"of type {type(value).__name__}"
+        )
+    return value

@@ -3,18 +3,44 @@
 All other code of the course is tested against this floor, and this floor by finite differences.
 """
 
+from lnbook.reference.batch_norm import (
+    BatchNormResult,
+    batch_norm,
+    batch_norm_backward,
+    batch_norm_forward,
+    group_norm,
+    instance_norm,
+)
 from lnbook.reference.layer_norm import (
     LayerNormResult,
     layer_norm,
     layer_norm_backward,
     layer_norm_forward,
     layer_norm_jacobian,
+    layer_norm_spectrum,
+)
+from lnbook.reference.rms_norm import (
+    rms_norm,
+    rms_norm_backward,
+    rms_norm_jacobian,
+    rms_norm_spectrum,
 )
 
 __all__ = [
+    "BatchNormResult",
     "LayerNormResult",
+    "batch_norm",
+    "batch_norm_backward",
+    "batch_norm_forward",
+    "group_norm",
+    "instance_norm",
     "layer_norm",
     "layer_norm_backward",
     "layer_norm_forward",
     "layer_norm_jacobian",
+    "layer_norm_spectrum",
+    "rms_norm",
+    "rms_norm_backward",
+    "rms_norm_jacobian",
+    "rms_norm_spectrum",
 ]

@@ -8,14 +8,14 @@ together, :math:`v` the biased variance, :math:`r = (v + \epsilon)^{-1/2}`,
 :math:`\hat{x}` the normalized input and :math:`L` a loss.
 """
 
-import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lnbook._check import checked_eps
+from lnbook.reference._arrays import Array, affine, fitting_shape, real, same_shape, vector
 
 __all__ = [
     "LayerNormResult",
@@ -23,9 +23,8 @@ __all__ = [
     "layer_norm_backward",
     "layer_norm_forward",
     "layer_norm_jacobian",
+    "layer_norm_spectrum",
 ]
-
-Array = NDArray[np.float64]
 
 
 class LayerNormResult(NamedTuple):
@@ -91,11 +90,11 @@ def layer_norm_forward(
         >>> float(result.mean[0]), float(result.variance[0])
         (2.0, 1.0)
     """
-    x = _real(x, "x")
+    x = real(x, "x")
     if normalized_shape is None:
-        affine = weight if weight is not None else bias
-        normalized_shape = x.shape[-1:] if affine is None else np.shape(affine)
-    shape = _fitting_shape(x, normalized_shape)
+        given = weight if weight is not None else bias
+        normalized_shape = x.shape[-1:] if given is None else np.shape(given)
+    shape = fitting_shape(x, normalized_shape)
     eps = checked_eps(eps, "layer_norm")
     features = tuple(range(-len(shape), 0))
 
@@ -105,7 +104,7 @@ def layer_norm_forward(
     with np.errstate(divide="ignore", invalid="ignore"):
         rstd = 1.0 / np.sqrt(variance + eps)
         normalized = (x - mean) * rstd
-    y = normalized * _affine(weight, "weight", shape, 1.0) + _affine(bias, "bias", shape, 0.0)
+    y = normalized * affine(weight, "weight", shape, 1.0) + affine(bias, "bias", shape, 0.0)
     return LayerNormResult(y, normalized, mean, variance, rstd)
 
 
@@ -189,19 +188,15 @@ def layer_norm_backward(
         >>> [grad.round(3).tolist() for grad in grads[1:]]
         [[-4.0, -3.0], [4.0, 3.0]]
     """
-    grad_output, x = _real(grad_output, "grad_output"), _real(x, "x")
-    if grad_output.shape != x.shape:
-        raise ValueError(
-            f"layer_norm_backward: expected grad_output to have the shape {x.shape} of x, "
-            f"but got {grad_output.shape}"
-        )
-    shape = _fitting_shape(x, normalized_shape)
+    x = real(x, "x")
+    grad_output = same_shape(grad_output, x, "grad_output", "layer_norm_backward")
+    shape = fitting_shape(x, normalized_shape)
     forward = layer_norm_forward(x, weight, normalized_shape=shape, eps=eps)
     xhat, rstd = forward.normalized, forward.rstd
     features = tuple(range(-len(shape), 0))
     leading = tuple(range(x.ndim - len(shape)))
 
-    g = grad_output * _affine(weight, "weight", shape, 1.0)
+    g = grad_output * affine(weight, "weight", shape, 1.0)
     mean_g = g.mean(axis=features, keepdims=True)
     mean_g_xhat = (g * xhat).mean(axis=features, keepdims=True)
     grad_x = rstd * (g - mean_g - xhat * mean_g_xhat)
@@ -240,12 +235,7 @@ def layer_norm_jacobian(x: ArrayLike, eps: float = 1e-5, weight: ArrayLike | Non
         array([[ 1.5, -1.5],
                [-1.5,  1.5]])
     """
-    x = _real(x, "x")
-    if x.ndim != 1 or x.size == 0:
-        raise ValueError(
-            f"layer_norm_jacobian: expected x to be a vector of shape (H,) with H at least 1, "
-            f"but got shape {x.shape}"
-        )
+    x = vector(x, "layer_norm_jacobian")
     forward = layer_norm_forward(x, normalized_shape=x.shape, eps=eps)
     xhat, rstd = forward.normalized, forward.rstd
     features = x.size
@@ -253,32 +243,45 @@ def layer_norm_jacobian(x: ArrayLike, eps: float = 1e-5, weight: ArrayLike | Non
     identity = np.eye(features)
     ones = np.ones((features, features))
     jacobian = rstd * (identity - ones / features - np.outer(xhat, xhat) / features)
-    return _affine(weight, "weight", x.shape, 1.0)[..., np.newaxis] * jacobian
+    return affine(weight, "weight", x.shape, 1.0)[..., np.newaxis] * jacobian
 
 
-def _real(array: ArrayLike, name: str) -> Array:
-    array = np.asarray(array)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"expected {name} to hold real numbers, but got dtype {array.dtype}")
-    return array.astype(np.float64)
+def layer_norm_spectrum(x: ArrayLike, eps: float = 1e-5) -> Array:
+    r"""Return the eigenvalues of the Jacobian of :math:`\hat{x}` at one vector `x`, by formula.
 
+    The Jacobian is symmetric, so that they are also its singular values:
 
-def _fitting_shape(x: Array, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
-    if isinstance(normalized_shape, int):
-        normalized_shape = (normalized_shape,)
-    shape = tuple(operator.index(size) for size in normalized_shape)
-    if not shape or x.shape[-len(shape) :] != shape:
-        raise ValueError(
-            f"expected the last dimensions of x to be normalized_shape={shape} "
-            f"(at least one dimension), but got x of shape {x.shape}"
-        )
-    return shape
+    .. math::
+        J \mathbf{1} = 0, \qquad
+        J \hat{x} = \frac{\epsilon}{v + \epsilon} \, r \, \hat{x}, \qquad
+        J u = r \, u \quad \text{for } u \perp \mathbf{1}, \hat{x}.
 
+    With :math:`\epsilon = 0` two directions are lost, with :math:`\epsilon > 0` one. The largest
+    value is at most :math:`1 / \sqrt{\epsilon}`. Source: `layer_norm_jacobian`, applied to these
+    vectors.
 
-def _affine(array: ArrayLike | None, name: str, shape: tuple[int, ...], default: float) -> Array:
-    if array is None:
-        return np.full(shape, default)
-    array = _real(array, name)
-    if array.shape != shape:
-        raise ValueError(f"expected {name} to have the shape {shape}, but got {array.shape}")
-    return array
+    Args:
+        x: real vector of shape `(H,)` with at least one element; converted to float64.
+        eps: what is added to the variance, finite and at least 0.
+
+    Returns:
+        Float64 vector of shape `(H,)`, in ascending order; NaN where `eps` is 0 and all elements
+        of `x` are equal, since there is no Jacobian.
+
+    Raises:
+        TypeError: `x` is not real, or `eps` is not a real number.
+        ValueError: `x` is not a vector, or `eps` is negative, infinite or NaN.
+
+    Example:
+        >>> layer_norm_spectrum([1.0, 3.0, 3.0, 1.0], eps=3.0)  # v = 1, so r = 1/2
+        array([0.   , 0.375, 0.5  , 0.5  ])
+    """
+    x = vector(x, "layer_norm_spectrum")
+    forward = layer_norm_forward(x, normalized_shape=x.shape, eps=eps)
+    variance, rstd = forward.variance.item(), forward.rstd.item()
+    if not np.isfinite(rstd):
+        return np.full(x.size, np.nan)
+    spectrum = np.full(x.size, rstd)
+    spectrum[0] = 0.0
+    spectrum[1:2] = rstd * eps / (variance + eps)
+    return spectrum

@@ -12,8 +12,10 @@ from torch import nn
 
 from lnbook.functional import layer_norm
 from lnbook.layers import LayerNorm
+from lnbook.layers import layer_norm as module
 
 OPTIONS = [{}, {"bias": False}, {"elementwise_affine": False}]
+FORMS = ["fast", "rows", "plain"]
 SHAPES = [((6,), (4, 6)), ((3, 6), (4, 3, 6)), ((2, 3, 6), (4, 2, 3, 6)), ((6,), (2, 3, 4, 6))]
 
 
@@ -34,8 +36,11 @@ def random_input(shape, dtype=torch.float32, seed=1):
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(("normalized_shape", "shape"), SHAPES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 5e-6)])
-def test_outputs_and_gradients_equal_pytorch(options, normalized_shape, shape, dtype, tolerance):
-    ours = randomized(LayerNorm(normalized_shape, 0.01, dtype=dtype, **options))
+@pytest.mark.parametrize("form", FORMS)
+def test_outputs_and_gradients_equal_pytorch(
+    options, normalized_shape, shape, dtype, tolerance, form
+):
+    ours = randomized(LayerNorm(normalized_shape, 0.01, dtype=dtype, form=form, **options))
     theirs = nn.LayerNorm(normalized_shape, 0.01, dtype=dtype, **options)
     theirs.load_state_dict(ours.state_dict())
     upstream = random_input(shape, dtype, seed=2)
@@ -46,6 +51,7 @@ def test_outputs_and_gradients_equal_pytorch(options, normalized_shape, shape, d
         results.append([y.detach(), *torch.autograd.grad(y, [x, *layer.parameters()], upstream)])
     for tensor, expected in zip(*results, strict=True):
         torch.testing.assert_close(tensor, expected, rtol=tolerance, atol=tolerance)
+        assert form != "fast" or torch.equal(tensor, expected)  # one kernel, the same bits
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -80,7 +86,8 @@ def test_argument_names_and_defaults_are_those_of_pytorch():
     def arguments(layer):
         return [(p.name, p.default) for p in inspect.signature(layer).parameters.values()]
 
-    assert arguments(LayerNorm) == arguments(nn.LayerNorm)
+    assert arguments(LayerNorm) == [*arguments(nn.LayerNorm), ("form", "fast")]
+    assert inspect.signature(LayerNorm).parameters["form"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
 @pytest.mark.parametrize(
@@ -106,8 +113,9 @@ def test_device_and_dtype_reach_the_parameters():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_inputs_with_full_parameters(dtype):
-    layer = randomized(LayerNorm(32))
+@pytest.mark.parametrize("form", FORMS)
+def test_half_inputs_with_full_parameters(dtype, form):
+    layer = randomized(LayerNorm(32, form=form))
     x = random_input((8, 32), dtype)
     y = layer(x)
     exact = nn.functional.layer_norm(
@@ -163,13 +171,53 @@ def test_functional_call_takes_other_parameters():
     layer, x = LayerNorm(4), random_input((3, 4))
     other = dict(randomized(LayerNorm(4), seed=5).named_parameters())
     y = torch.func.functional_call(layer, other, (x,))
-    assert torch.equal(y, layer_norm(x, (4,), other["weight"], other["bias"]))
+    expected = layer_norm(x, (4,), other["weight"], other["bias"])
+    torch.testing.assert_close(y, expected, rtol=5e-6, atol=5e-6)
     assert not torch.equal(y, layer(x))
 
 
-def test_compiles_without_a_break():
-    layer, x = randomized(LayerNorm(4)), random_input((3, 4))
-    assert torch.equal(torch.compile(layer, backend="eager", fullgraph=True)(x), layer(x))
+@pytest.mark.parametrize("form", FORMS)
+def test_compiles_without_a_break(form):
+    layer, x = randomized(LayerNorm(4, form=form)), random_input((3, 4))
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), layer(x), rtol=5e-6, atol=5e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_run_what_they_name(form, monkeypatch):
+    called = []
+    for name in ("native", "layer_norm"):
+        monkeypatch.setattr(module, name, lambda *given, name=name: called.append(name))
+    monkeypatch.setattr(module.LayerNormFunction, "apply", lambda *given: called.append("rows"))
+    LayerNorm(4, form=form)(random_input((3, 4)))
+    assert called == [{"fast": "native", "rows": "rows", "plain": "layer_norm"}[form]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("form", FORMS)
+def test_constant_rows_give_exactly_the_bias(dtype, form):
+    layer = randomized(LayerNorm(33, dtype=dtype, form=form))
+    x = torch.tensor([0.0, 0.1, 7.7, -54321.9], dtype=dtype)[:, None].repeat(1, 33)
+    assert torch.equal(layer(x), layer.bias.expand(4, 33))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_constant_rows_in_half_precision(dtype):
+    x = torch.tensor([0.0, 0.1, 7.7, -54321.9]).to(dtype)[:, None].repeat(1, 33)
+    for form in FORMS[1:]:
+        layer = randomized(LayerNorm(33, dtype=dtype, form=form))
+        assert torch.equal(layer(x), layer.bias.expand(4, 33))
+    # PyTorch's kernel subtracts two large numbers here: what its documentation here promises.
+    left = LayerNorm(33, bias=False, dtype=dtype)(x).detach()
+    assert bool((left.abs() <= 2**-23 * x.double().abs() / math.sqrt(1e-5)).all())
+
+
+@pytest.mark.parametrize(("form", "digits"), [("fast", 3), ("rows", 6), ("plain", 6)])
+def test_digits_of_rows_with_a_large_mean(form, digits):
+    x = (random_input((64, 768), torch.float64) / 2.0 + 1e4).float()
+    exact = nn.functional.layer_norm(x.double(), (768,))
+    error = (LayerNorm(768, elementwise_affine=False, form=form)(x) - exact).norm() / exact.norm()
+    assert float(error) < 10.0**-digits
 
 
 def test_gradients_reach_every_parameter_through_a_stack():
@@ -222,7 +270,27 @@ def test_bad_arguments_that_pytorch_lets_through(arguments, error, message):
     nn.LayerNorm(**arguments)
 
 
-def test_a_wrong_input_is_refused_at_the_call():
-    layer = LayerNorm((3, 4))
-    with pytest.raises(RuntimeError, match=r"normalized_shape=\(3, 4\), .* of shape \(2, 4, 3\)"):
-        layer(torch.ones(2, 4, 3))
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (torch.ones(2, 4, 3), RuntimeError, r"normalized_shape=\(3, 4\), .* of shape \(2, 4, 3\)"),
+        (torch.ones(3, 4).double(), RuntimeError, r"weight to be torch.float64 .* torch.float32"),
+        (torch.ones(3, 4).long(), RuntimeError, r"input to be float16, .* but got torch.int64"),
+        (np.ones((3, 4)), TypeError, "input to be a tensor, but got ndarray"),
+        (None, TypeError, "input to be a tensor, but got NoneType"),
+        (torch.ones(3, 4).to("meta"), RuntimeError, "device of input, meta, but got weight on cpu"),
+    ],
+)
+def test_a_wrong_input_is_refused_at_the_call(form, given, error, message):
+    with pytest.raises(error, match=message):
+        LayerNorm((3, 4), form=form)(given)
+
+
+def test_an_unknown_form_is_refused():
+    with pytest.raises(ValueError, match="form to be 'fast', 'rows' or 'plain', but got 'slow'"):
+        LayerNorm(4, form="slow")
+
+
+def test_the_form_is_printed_unless_it_is_the_default():
+    assert repr(LayerNorm(4, form="rows")).endswith("bias=True, form='rows')")

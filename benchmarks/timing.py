@@ -1,0 +1,187 @@
+"""Fair timing of several ways to compute one thing, and a record of what was measured.
+
+The ways run in turn, round after round, in one process, and are compared within a round: what else
+the machine does at that moment then slows all of them. A ratio is the median over the rounds, its
+spread the middle half of them.
+"""
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# Large tensors otherwise come fresh from the system each time, and the page faults of that are
+# most of what one measures.
+ALLOCATOR = ":".join(
+    [
+        "glibc.malloc.mmap_threshold=4294967296",
+        "glibc.malloc.trim_threshold=8589934592",
+        "glibc.malloc.top_pad=268435456",
+    ]
+)
+SAMPLE_SECONDS = 2e-3
+RECORDS = Path(__file__).parent / "records"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one way took, beside the way that it is compared with.
+
+    Attributes:
+        name: the way.
+        milliseconds: median time of one call.
+        ratio: median over the rounds of its time divided by that of the first way.
+        low: a quarter of the ratios are below this.
+        high: a quarter of the ratios are above this.
+    """
+
+    name: str
+    milliseconds: float
+    ratio: float
+    low: float
+    high: float
+
+
+def settle_allocator() -> None:
+    """Start the program again with memory that the process keeps, unless it has that already.
+
+    Call it first of all. It changes nothing where the C library is not glibc.
+    """
+    if sys.platform == "linux" and os.environ.get("GLIBC_TUNABLES") != ALLOCATOR:
+        environment = {**os.environ, "GLIBC_TUNABLES": ALLOCATOR}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let torch compute with `count` threads inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Timing]:
+    """Time the `ways` in turn, and compare each with the first.
+
+    Args:
+        ways: what to call, by name. Calls that take less than about two milliseconds are
+            repeated within a sample.
+        rounds: how often each way is sampled.
+
+    Returns:
+        One timing a way, in their order.
+    """
+    calls = {name: _calls_in_a_sample(way) for name, way in ways.items()}
+    samples: dict[str, list[float]] = {name: [] for name in ways}
+    order = list(ways)
+    for _ in range(rounds):
+        for name in order:
+            samples[name].append(_sample(ways[name], calls[name]))
+        order.append(order.pop(0))  # nobody always runs behind the same neighbor
+    base = next(iter(samples.values()))
+    return [_timing(name, seconds, base) for name, seconds in samples.items()]
+
+
+def saved_bytes(way: Callable[[], Any], *given: Tensor | None) -> int:
+    """Count the bytes that a forward pass keeps for its backward pass, without the `given` tensors.
+
+    Args:
+        way: runs the forward pass.
+        given: tensors that are there in any case, such as the input and the parameters.
+    """
+    there = {tensor.untyped_storage().data_ptr() for tensor in given if tensor is not None}
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in there:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        result = way()
+    del result
+    return sum(kept.values())
+
+
+def machine() -> dict[str, Any]:
+    """Return what kind of machine and which versions a measurement belongs to."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "vectors": torch.backends.cpu.get_cpu_capability(),
+        "cores": os.cpu_count(),
+        "allocator": "settled" if os.environ.get("GLIBC_TUNABLES") == ALLOCATOR else "as it is",
+    }
+
+
+def table(timings: Sequence[Timing]) -> str:
+    """Return the timings as a table for the terminal."""
+    width = max(len(timing.name) for timing in timings)
+    return "\n".join(
+        f"  {timing.name:{width}}  {timing.milliseconds:9.3f} ms  {timing.ratio:6.2f} "
+        f"({timing.low:.2f} to {timing.high:.2f})"
+        for timing in timings
+    )
+
+
+def write_record(name: str, measurements: Sequence[Mapping[str, Any]]) -> Path:
+    """Write the measurements with date, versions and kind of machine to a JSON file.
+
+    Args:
+        name: name of the record, without an ending.
+        measurements: plain mappings; a list of `Timing` in them becomes a list of mappings.
+
+    Returns:
+        Where the record stands.
+    """
+    RECORDS.mkdir(exist_ok=True)
+    path = RECORDS / f"{name}.json"
+    record = {"machine": machine(), "measurements": list(measurements)}
+    path.write_text(json.dumps(record, indent=1, default=_plain) + "\n", encoding="utf-8")
+    return path
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Timing):
+        rounded = asdict(value).items()
+        return {key: round(item, 4) if key != "name" else item for key, item in rounded}
+    raise TypeError(f"expected plain values and timings, but got {type(value).__name__}")
+
+
+def _calls_in_a_sample(way: Callable[[], Any]) -> int:
+    way()
+    fastest = min(_sample(way, 1) for _ in range(3))
+    return max(1, round(SAMPLE_SECONDS / fastest))
+
+
+def _sample(way: Callable[[], Any], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        way()
+    return (time.perf_counter() - start) / calls
+
+
+def _timing(name: str, seconds: Sequence[float], base: Sequence[float]) -> Timing:
+    ratios = [mine / others for mine, others in zip(seconds, base, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return Timing(name, 1e3 * statistics.median(seconds), middle, low, high)

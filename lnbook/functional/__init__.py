@@ -1,0 +1,28 @@
+"""The operations on torch tensors, differentiable.
+
+The functions are the plain forms, to be read beside their equations. The classes named Function
+compute the same, fast, with derivatives of their own.
+"""
+
+from lnbook.functional._check import FLOATING_DTYPES, HALF_DTYPES
+from lnbook.functional.batch_norm import batch_norm, instance_norm
+from lnbook.functional.dynamic_tanh import dynamic_tanh
+from lnbook.functional.group_norm import group_norm
+from lnbook.functional.layer_norm import layer_norm, layer_norm_backward
+from lnbook.functional.layer_norm_function import LayerNormFunction
+from lnbook.functional.rms_norm import RMSNormFunction, rms_norm, rms_norm_backward
+
+__all__ = [
+    "FLOATING_DTYPES",
+    "HALF_DTYPES",
+    "LayerNormFunction",
+    "RMSNormFunction",
+    "batch_norm",
+    "dynamic_tanh",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "layer_norm_backward",
+    "rms_norm",
+    "rms_norm_backward",
+]

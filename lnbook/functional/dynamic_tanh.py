@@ -1,0 +1,60 @@
+"""Dynamic tanh: a bounded curve in the place of a normalization."""
+
+import torch
+from torch import Tensor
+
+from lnbook.functional._check import check_is_floating, check_parameters, computing_dtype
+
+__all__ = ["dynamic_tanh"]
+
+
+def dynamic_tanh(
+    input: Tensor,
+    alpha: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    r"""Squash every element by itself, then scale and shift each feature.
+
+    .. math::
+        y_i = \gamma_i \tanh(\alpha x_i) + \beta_i
+
+    There are no statistics: no element sees another. Source: Zhu, Chen, He, LeCun and Liu 2025,
+    eq. 2. Computed in float32, or in float64 for a float64 input, and rounded once.
+
+    Args:
+        input: tensor of shape `(*, *features)`, float16, bfloat16, float32 or float64.
+        alpha: :math:`\alpha`, one number, of shape `(1,)`. Its dtype, and that of weight and
+            bias, is that of `input`, or float32 for a float16 or bfloat16 input.
+        weight: :math:`\gamma`, of the shape of the last dimensions of `input`; ones if None.
+        bias: :math:`\beta`, of the shape of the last dimensions of `input`; zeros if None.
+
+    Returns:
+        Tensor of the shape, dtype and device of `input`.
+
+    Raises:
+        TypeError: an argument is not a tensor.
+        RuntimeError: the shapes, dtypes, devices or layouts do not fit; for an `input` that is
+            not floating-point its subclass NotImplementedError.
+
+    Example:
+        >>> y = dynamic_tanh(torch.tensor([0.0, 1e9]), torch.tensor([0.5]), torch.tensor([3.0, 2]))
+        >>> y.tolist()
+        [0.0, 2.0]
+    """
+    check_is_floating(input, "dynamic_tanh")
+    check_parameters(input, (1,), "", "dynamic_tanh", alpha=alpha)
+    shapes = [tuple(getattr(given, "shape", ())) for given in (weight, bias) if given is not None]
+    shape = shapes[0] if shapes else ()
+    if len(shape) > input.ndim or tuple(input.shape[input.ndim - len(shape) :]) != shape:
+        raise RuntimeError(
+            "dynamic_tanh: expected the last dimensions of input to be those of weight and bias, "
+            f"{shape}, but got input of shape {tuple(input.shape)}"
+        )
+    check_parameters(input, shape, "", "dynamic_tanh", weight=weight, bias=bias)
+    y = torch.tanh(alpha * input.to(computing_dtype(input.dtype)))
+    if weight is not None:
+        y = y * weight
+    if bias is not None:
+        y = y + bias
+    return y.to(input.dtype)

@@ -1,0 +1,8 @@
+"""Normalization layers as torch modules, with PyTorch's argument names and state dicts."""
+
+from lnbook.layers.batch_norm import BatchNorm1d, BatchNorm2d
+from lnbook.layers.dyt import DyT
+from lnbook.layers.layer_norm import LayerNorm, LayerNorm2d
+from lnbook.layers.rms_norm import RMSNorm
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "DyT", "LayerNorm", "LayerNorm2d", "RMSNorm"]

@@ -1,0 +1,33 @@
+"""A layer with a weight and a bias for each feature, or without."""
+
+import torch
+from torch import nn
+
+from lnbook.layers._check import Device
+
+
+class AffineLayer(nn.Module):
+    """What the layers share: parameters of one shape, at first ones (`weight`) and zeros."""
+
+    weight: nn.Parameter | None
+
+    def _make_parameters(
+        self,
+        shape: tuple[int, ...],
+        device: Device,
+        dtype: torch.dtype | None,
+        **exist: bool,
+    ) -> None:
+        """Register the parameters named in `exist`, as None those that do not."""
+        for name, exists in exist.items():
+            empty = torch.empty(shape, device=device, dtype=dtype) if exists else None
+            self.register_parameter(name, None if empty is None else nn.Parameter(empty))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros, in place, where they exist."""
+        if self.weight is not None:
+            nn.init.ones_(self.weight)
+        bias = self._parameters.get("bias")
+        if bias is not None:
+            nn.init.zeros_(bias)

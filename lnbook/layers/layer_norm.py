@@ -1,0 +1,198 @@
+"""Layer normalization as a module, and its form for the channels of images."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm as native
+
+from lnbook._check import checked_bool, checked_eps
+from lnbook.functional import LayerNormFunction, layer_norm
+from lnbook.functional._blocks import is_transformed
+from lnbook.functional._check import check_is_floating
+from lnbook.layers._affine import AffineLayer
+from lnbook.layers._check import (
+    Device,
+    Form,
+    check_dtype,
+    checked_form,
+    checked_normalized_shape,
+)
+
+__all__ = ["LayerNorm", "LayerNorm2d"]
+
+
+class LayerNorm(AffineLayer):
+    r"""Normalize the last dimensions of the input, then scale and shift each of its features.
+
+    .. math::
+        y_i = \gamma_i \, \frac{x_i - \mu}{\sqrt{v + \epsilon}} + \beta_i
+
+    Source: Ba, Kiros and Hinton 2016, eq. 3; PyTorch's documentation of `LayerNorm` for
+    :math:`\epsilon` inside the square root. The mean :math:`\mu` and the biased variance
+    :math:`v` belong to one row alone; there are no buffers, so that training and evaluation do
+    not differ. State dicts load into and from `torch.nn.LayerNorm`.
+
+    The three forms compute the same but for rounding:
+
+    - `"fast"`, the default, is PyTorch's own kernel, and takes its time exactly.
+    - `"rows"` is `lnbook.functional.LayerNormFunction`, with derivatives of our own.
+    - `"plain"` is `lnbook.functional.layer_norm`, differentiated by autograd.
+
+    They round differently in two cases. A float32 row with mean 1e4 and deviation 1 keeps 3 digits
+    in the kernel and 6 in the others. A constant row gives exactly :math:`\beta` in all of them,
+    except for float16 and bfloat16 in the kernel on a CPU, which leaves up to
+    :math:`2^{-23} \, |\gamma x| / \sqrt{\epsilon}`.
+
+    Args:
+        normalized_shape: the last dimensions of the input, normalized together; an int stands
+            for one dimension. A size may be 0, as in PyTorch.
+        eps: what is added to the variance: a real number, finite and at least 0.
+        elementwise_affine: whether to learn `weight` (and `bias`).
+        bias: whether to learn `bias`; without `elementwise_affine` there is none in any case.
+        device: where the parameters are made.
+        dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
+            dtype if None.
+        form: `"fast"`, `"rows"` or `"plain"`.
+
+    Attributes:
+        weight: :math:`\gamma`, of shape `normalized_shape`, at first ones; or None.
+        bias: :math:`\beta`, of shape `normalized_shape`, at first zeros; or None.
+
+    Shape:
+        Input and output: `(*, *normalized_shape)`, of the same dtype: that of the parameters, or
+        float16 or bfloat16 with parameters in float32.
+
+    Raises:
+        TypeError: at construction, for an argument of the wrong type.
+        RuntimeError: at construction, for a `normalized_shape` that is empty or has a negative
+            size, or a `dtype` that is not among those above.
+        ValueError: at construction, for an `eps` that is negative, infinite or NaN, or an unknown
+            `form`.
+
+    The call raises what `lnbook.functional.layer_norm` raises. PyTorch accepts some of these
+    arguments at construction and fails, or goes on, at the call: an empty shape, any `eps`, a
+    complex `dtype`, and values other than bools for `elementwise_affine` and `bias`.
+
+    Example:
+        >>> layer = LayerNorm(2, eps=0.0)
+        >>> layer
+        LayerNorm((2,), eps=0.0, elementwise_affine=True, bias=True)
+        >>> layer(torch.tensor([[1.0, 3.0], [30.0, 10.0]])).tolist()
+        [[-1.0, 1.0], [1.0, -1.0]]
+    """
+
+    normalized_shape: tuple[int, ...]
+    eps: float
+    elementwise_affine: bool
+    form: Form
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Iterable[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+        *,
+        form: Form = "fast",
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        self.normalized_shape = checked_normalized_shape(normalized_shape, name)
+        self.eps = checked_eps(eps, name)
+        self.elementwise_affine = checked_bool(elementwise_affine, "elementwise_affine", name)
+        has_bias = checked_bool(bias, "bias", name) and self.elementwise_affine
+        check_dtype(dtype, name)
+        self.form = checked_form(form, name)
+        exist = {"weight": self.elementwise_affine, "bias": has_bias}
+        self._make_parameters(self.normalized_shape, device, dtype, **exist)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalized `input`; see `lnbook.functional.layer_norm`."""
+        if self.form == "plain" or (self.form == "rows" and is_transformed()):
+            return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        if self.form == "rows":
+            return LayerNormFunction.apply(
+                input, self.normalized_shape, self.weight, self.bias, self.eps
+            )
+        try:
+            return native(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        except (RuntimeError, TypeError):
+            # The plain form refuses the same, and says better what was expected.
+            layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+            raise
+
+    def extra_repr(self) -> str:
+        """Return the arguments, as `torch.nn.LayerNorm` prints them."""
+        form = "" if self.form == "fast" else f", form={self.form!r}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}{form}"
+        )
+
+
+class LayerNorm2d(LayerNorm):
+    r"""Normalize the channels of an image, at each of its positions.
+
+    .. math::
+        y_{nchw} = \gamma_c \, \frac{x_{nchw} - \mu_{nhw}}{\sqrt{v_{nhw} + \epsilon}} + \beta_c
+
+    with the mean and the biased variance over the channels. Neither `LayerNorm` over `(C, H, W)`
+    nor `GroupNorm` with one group does that: they take one mean an image. Source: Liu et al. 2022
+    (ConvNeXt). State dicts load into and from `torch.nn.LayerNorm(num_channels)`.
+
+    Args:
+        num_channels: the size :math:`C` of the second dimension.
+        eps: what is added to the variance: a real number, finite and at least 0. The default is
+            that of ConvNeXt.
+        elementwise_affine: whether to learn `weight` (and `bias`).
+        bias: whether to learn `bias`.
+        device: where the parameters are made.
+        dtype: dtype of the parameters, as in `LayerNorm`.
+        form: `"fast"`, `"rows"` or `"plain"`, as in `LayerNorm`.
+
+    Shape:
+        Input and output: `(N, C, H, W)`. The output lies in memory as `torch.channels_last`.
+
+    Raises:
+        TypeError: at construction, for an argument of the wrong type; at the call, for an input
+            that is not a tensor.
+        RuntimeError: as `LayerNorm`; at the call, for an input of another shape.
+        ValueError: at construction, as `LayerNorm`.
+
+    Example:
+        >>> image = torch.tensor([1.0, 3.0, 30.0, 10.0]).reshape(1, 2, 2, 1).transpose(1, 2)
+        >>> LayerNorm2d(2, eps=0.0)(image).flatten().tolist()  # positions (1, 3) and (30, 10)
+        [-1.0, 1.0, 1.0, -1.0]
+    """
+
+    def __init__(
+        self,
+        num_channels: int,
+        eps: float = 1e-6,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+        *,
+        form: Form = "fast",
+    ) -> None:
+        super().__init__(num_channels, eps, elementwise_affine, bias, device, dtype, form=form)
+        if len(self.normalized_shape) != 1:
+            raise TypeError(
+                f"LayerNorm2d: expected num_channels to be an integer, but got {num_channels!r}"
+            )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalized `input`."""
+        check_is_floating(input, "LayerNorm2d")
+        (channels,) = self.normalized_shape
+        if input.ndim != 4 or input.shape[1] != channels:
+            raise RuntimeError(
+                f"LayerNorm2d: expected input to have the shape (N, {channels}, H, W), "
+                f"but got input of shape {tuple(input.shape)}"
+            )
+        return super().forward(input.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)

@@ -1,0 +1,119 @@
+"""RMS normalization as a module."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import rms_norm as native
+
+from lnbook._check import checked_bool, checked_eps
+from lnbook.functional import RMSNormFunction, rms_norm
+from lnbook.functional._blocks import is_transformed
+from lnbook.layers._affine import AffineLayer
+from lnbook.layers._check import (
+    Device,
+    Form,
+    check_dtype,
+    checked_form,
+    checked_normalized_shape,
+)
+
+__all__ = ["RMSNorm"]
+
+
+class RMSNorm(AffineLayer):
+    r"""Divide the last dimensions of the input by their root mean square, then scale.
+
+    .. math::
+        y_i = \gamma_i \, \frac{x_i}{\sqrt{\frac{1}{H} \sum_j x_j^2 + \epsilon}}
+
+    Source: Zhang and Sennrich 2019, eq. 4. State dicts load into and from `torch.nn.RMSNorm`.
+
+    The three forms compute the same but for rounding:
+
+    - `"fast"`, the default, is the next one on a CPU, where PyTorch composes the operation of
+      many, and PyTorch's own kernel elsewhere.
+    - `"rows"` is `lnbook.functional.RMSNormFunction`, with derivatives of our own.
+    - `"plain"` is `lnbook.functional.rms_norm`, differentiated by autograd.
+
+    Args:
+        normalized_shape: the last dimensions of the input, normalized together; an int stands
+            for one dimension.
+        eps: what is added to the mean square, finite and at least 0. If None, the distance from 1
+            to the next larger number, in float32, or in float64 for a float64 input.
+        elementwise_affine: whether to learn `weight`.
+        device: where the parameters are made.
+        dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
+            dtype if None.
+        form: `"fast"`, `"rows"` or `"plain"`.
+
+    Attributes:
+        weight: :math:`\gamma`, of shape `normalized_shape`, at first ones; or None.
+
+    Shape:
+        Input and output: `(*, *normalized_shape)`, of the same dtype: that of the parameters, or
+        float16 or bfloat16 with parameters in float32.
+
+    Raises:
+        TypeError: at construction, for an argument of the wrong type.
+        RuntimeError: at construction, for a `normalized_shape` that is empty or has a negative
+            size, or a `dtype` that is not among those above.
+        ValueError: at construction, for an `eps` that is negative, infinite or NaN, or an unknown
+            `form`.
+
+    The call raises what `lnbook.functional.rms_norm` raises.
+
+    Example:
+        >>> layer = RMSNorm(4, eps=0.0)
+        >>> layer
+        RMSNorm((4,), eps=0.0, elementwise_affine=True)
+        >>> layer(torch.tensor([3.0, 4.0, 0.0, 0.0])).detach()
+        tensor([1.2000, 1.6000, 0.0000, 0.0000])
+    """
+
+    normalized_shape: tuple[int, ...]
+    eps: float | None
+    elementwise_affine: bool
+    form: Form
+
+    def __init__(
+        self,
+        normalized_shape: int | Iterable[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+        *,
+        form: Form = "fast",
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = checked_normalized_shape(normalized_shape, "RMSNorm")
+        self.eps = None if eps is None else checked_eps(eps, "RMSNorm")
+        self.elementwise_affine = checked_bool(elementwise_affine, "elementwise_affine", "RMSNorm")
+        check_dtype(dtype, "RMSNorm")
+        self.form = checked_form(form, "RMSNorm")
+        self._make_parameters(self.normalized_shape, device, dtype, weight=self.elementwise_affine)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalized `input`; see `lnbook.functional.rms_norm`."""
+        if self.form == "plain" or is_transformed():
+            return rms_norm(input, self.normalized_shape, self.weight, self.eps)
+        if self.form == "fast" and isinstance(input, Tensor) and not input.is_cpu:
+            return self._native(input)
+        return RMSNormFunction.apply(input, self.normalized_shape, self.weight, self.eps)
+
+    def _native(self, input: Tensor) -> Tensor:
+        try:
+            return native(input, list(self.normalized_shape), self.weight, self.eps)
+        except (RuntimeError, TypeError):
+            # The plain form refuses the same, and says better what was expected.
+            rms_norm(input, self.normalized_shape, self.weight, self.eps)
+            raise
+
+    def extra_repr(self) -> str:
+        """Return the arguments, as `torch.nn.RMSNorm` prints them."""
+        form = "" if self.form == "fast" else f", form={self.form!r}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}{form}"
+        )

@@ -1,0 +1,20 @@
+"""Layer-normalized LSTMs: steps and loops to read, and modules to use."""
+
+from lnbook.recurrent.cell import LayerNormLSTMCell
+from lnbook.recurrent.fast import fast_layer
+from lnbook.recurrent.loop import plain_layer
+from lnbook.recurrent.lstm import LayerNormLSTM
+from lnbook.recurrent.parameters import parameter_shapes
+from lnbook.recurrent.steps import ba_step, carried_step, lstm_step, per_gate_step
+
+__all__ = [
+    "LayerNormLSTM",
+    "LayerNormLSTMCell",
+    "ba_step",
+    "carried_step",
+    "fast_layer",
+    "lstm_step",
+    "parameter_shapes",
+    "per_gate_step",
+    "plain_layer",
+]

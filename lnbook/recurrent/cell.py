@@ -1,0 +1,147 @@
+"""One step of a layer-normalized LSTM as a module."""
+
+import torch
+from torch import Tensor, nn
+
+from lnbook._check import checked_eps
+from lnbook.recurrent import checks
+from lnbook.recurrent.parameters import initialize, parameter_shapes
+from lnbook.recurrent.steps import STEPS
+
+__all__ = ["LayerNormLSTMCell"]
+
+_NAME = "LayerNormLSTMCell"
+
+
+class LayerNormLSTMCell(nn.Module):
+    r"""One step of a layer-normalized LSTM, with the arguments and states of `torch.nn.LSTMCell`.
+
+    .. math::
+        a = \operatorname{LN}(W_h h; \alpha_1, \beta_1)
+        + \operatorname{LN}(W_x x; \alpha_2, \beta_2) + b, \qquad
+        c' = \sigma(f) \odot c + \sigma(i) \odot \tanh(g), \qquad
+        h' = \sigma(o) \odot \tanh(\operatorname{LN}(c'; \alpha_3, \beta_3))
+
+    Source: Ba, Kiros and Hinton 2016, eq. 20-22, for the default, `variant="ba"`. The others,
+    each with its equations in `lnbook.recurrent.steps`: "per-gate" has one norm for each gate,
+    after the sum; "carried" carries the normalized cell on; "none" (or None) has no norm, and its
+    state dict is that of `torch.nn.LSTMCell`. The gates stand in PyTorch's order i, f, g, o.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the states.
+        bias: whether to learn what is added: the bias and those of the norms.
+        device: where the parameters are made.
+        dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
+            dtype if None.
+        variant: "ba", "per-gate", "carried", "none" or None.
+        forget_bias: first value of what is added to the forget gate; if None, 1 (Jozefowicz,
+            Zaremba and Sutskever 2015), or 0 without `bias`.
+        eps: what is added to each variance, finite and at least 0. With 0, a state of zeros, such
+            as the first one, has no normalized form and gives NaN.
+
+    Attributes:
+        weight_ih, weight_hh: :math:`W_x` of shape `(4 * hidden_size, input_size)` and
+            :math:`W_h` of shape `(4 * hidden_size, hidden_size)`, at first uniform in
+            :math:`\pm 1 / \sqrt{n}`, where :math:`n` is the number of columns.
+        bias_gates: :math:`b`, of shape `(4 * hidden_size,)`; "ba" and "carried" have it.
+        norm_hh_weight, norm_hh_bias, norm_ih_weight, norm_ih_bias: :math:`\alpha_1, \beta_1,
+            \alpha_2, \beta_2`, of the shape of `bias_gates`; "ba" and "carried" have them.
+        norm_gates_weight, norm_gates_bias: gains and biases of the four gates, one after the
+            other, of shape `(4 * hidden_size,)`; "per-gate" has them.
+        norm_c_weight, norm_c_bias: :math:`\alpha_3, \beta_3`, of shape `(hidden_size,)`; "none"
+            has neither.
+        bias_ih, bias_hh: those of `torch.nn.LSTMCell`; "none" has them.
+
+    Shape:
+        Input: `(N, input_size)` or `(input_size,)`. States: `(N, hidden_size)` or
+        `(hidden_size,)`, zeros if not given. All have the dtype of the parameters. The states
+        given are not changed.
+
+    Raises:
+        TypeError: at construction, for an argument of the wrong type; at the call, for an input
+            that is not a tensor or states that are not a pair of tensors.
+        ValueError: at construction, for a size below 1, an unknown variant, or an `eps` or
+            `forget_bias` out of its range; at the call, for a number of dimensions or a dtype
+            that does not fit.
+        RuntimeError: at construction, for a `dtype` not among those above; at the call, for a
+            size or device that does not fit.
+
+    Example:
+        >>> cell = LayerNormLSTMCell(3, 2)
+        >>> cell
+        LayerNormLSTMCell(3, 2, variant='ba')
+        >>> h, c = cell(torch.zeros(5, 3))
+        >>> h, c = cell(torch.ones(5, 3), (h, c))
+        >>> h.shape, c.shape
+        (torch.Size([5, 2]), torch.Size([5, 2]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        variant: str | None = "ba",
+        forget_bias: float | None = None,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__()
+        self.input_size = checks.checked_size(input_size, "input_size", _NAME)
+        self.hidden_size = checks.checked_size(hidden_size, "hidden_size", _NAME)
+        self.bias = checks.checked_bool(bias, "bias", _NAME)
+        self.variant = checks.checked_variant(variant, _NAME)
+        self.forget_bias = checks.checked_forget_bias(forget_bias, bias, _NAME)
+        self.eps = checked_eps(eps, _NAME)
+        checks.check_dtype(dtype, _NAME)
+        shapes = parameter_shapes(self.variant, self.input_size, self.hidden_size, bias)
+        for parameter, shape in shapes.items():
+            values = torch.empty(shape, device=device, dtype=dtype)
+            self.register_parameter(parameter, nn.Parameter(values))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Give the parameters their first values, in place."""
+        initialize(dict(self.named_parameters()), self.variant, self.forget_bias)
+
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the next hidden state and cell state."""
+        self._check_input(input)
+        batched = input.ndim == 2
+        x = input if batched else input.unsqueeze(0)
+        if hx is None:
+            h = c = x.new_zeros(len(x), self.hidden_size)
+        else:
+            h, c = checks.checked_states(hx, (*input.shape[:-1], self.hidden_size), x, _NAME)
+            h, c = (h, c) if batched else (h.unsqueeze(0), c.unsqueeze(0))
+        # Half-precision states are computed in float32 and rounded once a step.
+        working = torch.promote_types(input.dtype, torch.float32)
+        parameters = {name: p.to(working) for name, p in self.named_parameters()}
+        step = STEPS[self.variant]
+        h, c = step(x.to(working), h.to(working), c.to(working), parameters, self.eps)
+        h, c = h.to(input.dtype), c.to(input.dtype)
+        return (h, c) if batched else (h[0], c[0])
+
+    def extra_repr(self) -> str:
+        """Return the arguments that tell one cell from another."""
+        bias = "" if self.bias else ", bias=False"
+        return f"{self.input_size}, {self.hidden_size}{bias}, variant={self.variant!r}"
+
+    def _check_input(self, input: Tensor) -> None:
+        checks.check_tensor(input, "input", _NAME)
+        if input.ndim not in (1, 2):
+            raise ValueError(
+                f"{_NAME}: expected input to have 1 or 2 dimensions, but got shape "
+                f"{tuple(input.shape)}"
+            )
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"{_NAME}: expected input of shape (*, {self.input_size}), but got "
+                f"{tuple(input.shape)}"
+            )
+        checks.check_like(input, self.get_parameter("weight_ih"), "input", _NAME)

@@ -1,0 +1,84 @@
+"""The readable time loop: one step after the other, differentiable by autograd to any order.
+
+Sequences of different lengths stand as in `torch.nn.utils.rnn.PackedSequence`: the rows of the
+first time step, then those of the second, and so on, the longest sequence always first. A batch
+of equal lengths is the case in which every time step has as many rows.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from lnbook.recurrent.steps import STEPS, Parameters
+
+__all__ = ["final_rows", "plain_layer"]
+
+
+def plain_layer(
+    variant: str,
+    rows: Tensor,
+    batch_sizes: Sequence[int],
+    h: Tensor,
+    c: Tensor,
+    parameters: Parameters,
+    eps: float = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Run one layer of an LSTM over its sequences, step by step.
+
+    Args:
+        variant: "ba", "per-gate", "carried" or "none".
+        rows: inputs of shape `(sum(batch_sizes), input_size)`, packed as this module's head says.
+        batch_sizes: number of rows of each time step, never growing.
+        h: first hidden states, of shape `(batch_sizes[0], hidden_size)`.
+        c: first cell states, of the shape of `h`.
+        parameters: tensors by their names in `LayerNormLSTMCell`.
+        eps: what is added to each variance.
+
+    Returns:
+        `(output, h_n, c_n)`: the hidden states of all steps, packed as `rows`, and the states
+        of each sequence after its own last step, of the shape of `h`.
+
+    Raises:
+        KeyError: there is no such variant, or a weight is missing.
+        RuntimeError: the shapes or dtypes do not fit.
+
+    Example:
+        >>> parameters = {"weight_ih": torch.zeros(4, 1), "weight_hh": torch.zeros(4, 1)}
+        >>> c = torch.tensor([[8.0], [8.0]])
+        >>> rows = torch.zeros(3, 1)  # a sequence of two steps and one of a single step
+        >>> plain_layer("none", rows, [2, 1], torch.zeros(2, 1), c, parameters)[2]
+        tensor([[2.],
+                [4.]])
+    """
+    step = STEPS[variant]
+    hidden, cells = [], []
+    for x in rows.split(list(batch_sizes)):
+        h, c = step(x, h[: len(x)], c[: len(x)], parameters, eps)
+        hidden.append(h)
+        cells.append(c)
+    return torch.cat(hidden), final_rows(hidden), final_rows(cells)
+
+
+def final_rows(states: Sequence[Tensor]) -> Tensor:
+    """Return the last state of each sequence, from the states of all time steps.
+
+    Args:
+        states: one tensor of shape `(batch_sizes[t], hidden_size)` a time step.
+
+    Returns:
+        New tensor of shape `(batch_sizes[0], hidden_size)`.
+
+    Example:
+        >>> final_rows([torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0]])])
+        tensor([[3.],
+                [2.]])
+    """
+    # Sequences that end early stand last in the batch.
+    counts = [len(state) for state in states] + [0]
+    ends = [
+        state[after:]
+        for state, here, after in zip(states, counts, counts[1:], strict=False)
+        if after < here or after == 0
+    ]
+    return torch.cat(ends[::-1])

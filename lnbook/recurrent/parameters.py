@@ -1,0 +1,72 @@
+"""The parameters of each LSTM: their names, shapes and first values."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["initialize", "parameter_shapes"]
+
+# Which of the biases holds the forget bias; the others start at 0.
+FORGET_BIASES = {
+    "ba": "bias_gates",
+    "carried": "bias_gates",
+    "per-gate": "norm_gates_bias",
+    "none": "bias_ih",
+}
+
+
+def parameter_shapes(
+    variant: str, input_size: int, hidden_size: int, bias: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return the names and shapes of the parameters of one LSTM cell, in their order.
+
+    Args:
+        variant: "ba", "per-gate", "carried" or "none".
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: whether there is anything that is added: the bias and those of the norms.
+
+    Example:
+        >>> for name, shape in parameter_shapes("per-gate", 3, 5, bias=True).items():
+        ...     print(name, shape)
+        weight_ih (20, 3)
+        weight_hh (20, 5)
+        norm_gates_weight (20,)
+        norm_gates_bias (20,)
+        norm_c_weight (5,)
+        norm_c_bias (5,)
+    """
+    gates, cell = (4 * hidden_size,), (hidden_size,)
+    shapes: dict[str, tuple[int, ...]] = {
+        "weight_ih": (4 * hidden_size, input_size),
+        "weight_hh": (4 * hidden_size, hidden_size),
+    }
+    if variant == "none":
+        shapes |= {"bias_ih": gates, "bias_hh": gates}
+    elif variant == "per-gate":
+        shapes |= {"norm_gates_weight": gates, "norm_gates_bias": gates}
+    else:
+        shapes |= {"bias_gates": gates, "norm_ih_weight": gates, "norm_ih_bias": gates}
+        shapes |= {"norm_hh_weight": gates, "norm_hh_bias": gates}
+    if variant != "none":
+        shapes |= {"norm_c_weight": cell, "norm_c_bias": cell}
+    return {name: shape for name, shape in shapes.items() if bias or "bias" not in name}
+
+
+def initialize(parameters: Mapping[str, Tensor], variant: str, forget_bias: float) -> None:
+    r"""Give the parameters of one cell their first values, in place.
+
+    The matrices are uniform in :math:`\pm 1 / \sqrt{n}`, each with its own fan-in :math:`n`:
+    PyTorch takes `hidden_size` for both, which leaves a narrow input nearly unheard. Gains are 1
+    and biases 0 (Ba, Kiros and Hinton 2016, supplement), but for the forget bias.
+    """
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if parameter.ndim == 2:
+                bound = parameter.shape[1] ** -0.5
+                nn.init.uniform_(parameter, -bound, bound)
+            else:
+                nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
+        if FORGET_BIASES[variant] in parameters:
+            parameters[FORGET_BIASES[variant]].chunk(4)[1].fill_(forget_bias)

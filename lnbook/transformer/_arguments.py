@@ -1,0 +1,85 @@
+"""Checks of arguments that the transformer's classes share."""
+
+import numbers
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def checked_size(value: Any, name: str, owner: str) -> int:
+    """Return `value` as a Python int of at least 1.
+
+    Raises:
+        TypeError: `value` is not an integer (a bool is not).
+        ValueError: `value` is less than 1.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        size = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{owner}: expected {name} to be an integer, but got {value!r} "
+            f"of type {type(value).__name__}"
+        ) from None
+    if size < 1:
+        raise ValueError(f"{owner}: expected {name} to be at least 1, but got {size}")
+    return size
+
+
+def checked_number(value: Any, name: str, owner: str, least: float, most: float) -> float:
+    """Return `value` as a float between `least` and `most`, both allowed.
+
+    Raises:
+        TypeError: `value` is not a real number (a bool and a tensor are not).
+        ValueError: `value` is NaN or outside the interval.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"{owner}: expected {name} to be a real number, but got {value!r} "
+            f"of type {type(value).__name__}"
+        )
+    number = float(value)
+    if not least <= number <= most:
+        raise ValueError(
+            f"{owner}: expected {name} to be between {least} and {most}, but got {value!r}"
+        )
+    return number
+
+
+def check_flag(value: Any, name: str, owner: str) -> None:
+    """Raise a TypeError unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(
+            f"{owner}: expected {name} to be True or False, but got {value!r} "
+            f"of type {type(value).__name__}"
+        )
+
+
+def check_sequence(src: Any, d_model: int, weight: Tensor, owner: str) -> None:
+    """Check that `src` is a sequence, or a batch of them, that fits a layer's `weight`.
+
+    Raises:
+        TypeError: `src` is not a tensor.
+        RuntimeError: its shape, dtype or device does not fit. Under autocast any floating dtype
+            does.
+    """
+    if not isinstance(src, Tensor):
+        raise TypeError(f"{owner}: expected src to be a tensor, but got {type(src).__name__}")
+    if src.dim() not in (2, 3) or src.shape[-1] != d_model:
+        raise RuntimeError(
+            f"{owner}: expected src of shape (N, L, {d_model}) or (L, {d_model}), "
+            f"but got {tuple(src.shape)}"
+        )
+    if src.device != weight.device:
+        raise RuntimeError(
+            f"{owner}: expected src on the device of the parameters, {weight.device}, "
+            f"but got src on {src.device}"
+        )
+    same = src.dtype == weight.dtype
+    if not same and not (src.is_floating_point() and torch.is_autocast_enabled(src.device.type)):
+        raise RuntimeError(
+            f"{owner}: expected src of the parameters' dtype, {weight.dtype}, but got {src.dtype}"
+        )

@@ -1,0 +1,276 @@
+"""Multi-head self-attention: the plain form, and a module that never builds unread weights."""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from lnbook.transformer._arguments import (
+    check_flag,
+    check_sequence,
+    checked_number,
+    checked_size,
+)
+from lnbook.transformer.masks import merge_masks
+from lnbook.transformer.normalization import make_norm
+
+__all__ = ["SelfAttention", "dot_product_attention"]
+
+
+def dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Return the attention output and its weights, one step for each part of the equation.
+
+    .. math::
+        A = \operatorname{softmax}\left(s \, Q K^\top + M\right), \qquad Y = A V
+
+    Source: Vaswani et al. 2017, eq. 1, where :math:`s = 1/\sqrt{d}`. The plain form of
+    `torch.nn.functional.scaled_dot_product_attention`, which keeps no :math:`A`. A query that
+    may see no key has weights and output 0, as there.
+
+    Args:
+        query: :math:`Q`, of shape `(*, L, d)`.
+        key: :math:`K`, of shape `(*, S, d)`.
+        value: :math:`V`, of shape `(*, S, e)`.
+        mask: broadcastable to `(*, L, S)`; bool, where True shows a key, or floating, added to
+            the scores as :math:`M`.
+        is_causal: whether query :math:`i` sees the keys up to :math:`i` only.
+        dropout: the share of the weights that are dropped before they meet the values.
+        scale: :math:`s`; :math:`1/\sqrt{d}` if None.
+
+    Returns:
+        The output `(*, L, e)` and the weights `(*, L, S)` before dropout, in the dtype of
+        `query`. The softmax is computed in at least float32.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> value = torch.tensor([[1.0], [3.0]])
+        >>> y, weights = dot_product_attention(torch.zeros(2, 4), torch.ones(2, 4), value)
+        >>> y.tolist(), weights.tolist()
+        ([[2.0], [2.0]], [[0.5, 0.5], [0.5, 0.5]])
+    """
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = scale * query.to(dtype) @ key.to(dtype).transpose(-2, -1)
+    if is_causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).triu(1)
+        scores = scores.masked_fill(later, -math.inf)
+    if mask is None:
+        weights = scores.softmax(-1)
+    else:
+        shows = mask.dtype == torch.bool
+        scores = scores.masked_fill(~mask, -math.inf) if shows else scores + mask
+        # A row of -inf alone would make the softmax and its derivative NaN.
+        sees_nothing = (scores == -math.inf).all(-1, keepdim=True)
+        weights = scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
+    y = F.dropout(weights, dropout) @ value.to(dtype)
+    return y.to(query.dtype), weights.to(query.dtype)
+
+
+class SelfAttention(nn.Module):
+    r"""Multi-head self-attention with `torch.nn.MultiheadAttention`'s parameters.
+
+    .. math::
+        Y = \left[A_1 V_1, \dots, A_h V_h\right] W_O, \qquad
+        A_i = \operatorname{softmax}\left(\frac{Q_i K_i^\top}{\sqrt{d_h}} + M\right), \qquad
+        [Q, K, V] = x \, [W_Q, W_K, W_V]
+
+    Source: Vaswani et al. 2017, section 3.2. State dicts load into and from
+    `torch.nn.MultiheadAttention`. What differs: the input is always batch first, query, key and
+    value are one input, and the weights are computed only on request. Without the request the
+    fused kernel reads the projections in place, and causality needs no mask: that is why this
+    form is fast.
+
+    `qk_norm` normalizes each head's query and key before their product:
+
+    - `"l2"`: :math:`g \, \hat{q} \cdot \hat{k}` with unit vectors and one learnt scale
+      :math:`g` in place of :math:`1/\sqrt{d_h}` (Henry et al. 2020);
+    - `"layer_norm"`: LN of q and of k with a learnt gain and no bias, shared by the heads
+      (Dehghani et al. 2023, ViT-22B); `"rms_norm"`: the same with RMSNorm.
+
+    Args:
+        embed_dim: size of the last dimension of the input, a multiple of `num_heads`.
+        num_heads: the number of heads, each of size `embed_dim // num_heads`.
+        dropout: the share of the weights that are dropped in training.
+        bias: whether the four projections have a bias.
+        qk_norm: None, `"l2"`, `"layer_norm"` or `"rms_norm"`.
+        qk_scale: where the :math:`g` of `"l2"` starts. Henry et al. take
+            :math:`\log_2(L^2 - L)` for sequences of length :math:`L`: 10 for 32 to 33 tokens.
+        device: where the parameters are made.
+        dtype: dtype of the parameters; PyTorch's default dtype if None.
+
+    Shape:
+        Input and output: `(N, L, embed_dim)` or `(L, embed_dim)`; weights on request:
+        `(N, num_heads, L, L)` or `(num_heads, L, L)`.
+
+    Raises:
+        TypeError: at construction, for an argument of the wrong type.
+        ValueError: at construction, for a size below 1, an `embed_dim` that is no multiple of
+            `num_heads`, a share outside 0 to 1, or an unknown `qk_norm`.
+
+    Example:
+        >>> attention = SelfAttention(4, 2, bias=False)
+        >>> with torch.no_grad():
+        ...     _ = attention.in_proj_weight.zero_()
+        >>> _, weights = attention(torch.ones(3, 4), is_causal=True, need_weights=True)
+        >>> weights[0]
+        tensor([[1.0000, 0.0000, 0.0000],
+                [0.5000, 0.5000, 0.0000],
+                [0.3333, 0.3333, 0.3333]], grad_fn=<SelectBackward0>)
+    """
+
+    batch_first = True  # PyTorch's stack asks for it
+    in_proj_bias: nn.Parameter | None
+    scale: nn.Parameter | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        *,
+        qk_norm: str | None = None,
+        qk_scale: float = 10.0,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.embed_dim = checked_size(embed_dim, "embed_dim", "SelfAttention")
+        self.num_heads = checked_size(num_heads, "num_heads", "SelfAttention")
+        if self.embed_dim % self.num_heads:
+            raise ValueError(
+                "SelfAttention: expected embed_dim to be a multiple of num_heads, "
+                f"but got embed_dim={embed_dim} and num_heads={num_heads}"
+            )
+        self.head_dim = self.embed_dim // self.num_heads
+        self.dropout = checked_number(dropout, "dropout", "SelfAttention", 0.0, 1.0)
+        check_flag(bias, "bias", "SelfAttention")
+        where: dict[str, Any] = {"device": device, "dtype": dtype}
+
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * self.embed_dim, self.embed_dim, **where))
+        in_proj_bias = nn.Parameter(torch.empty(3 * self.embed_dim, **where)) if bias else None
+        self.register_parameter("in_proj_bias", in_proj_bias)
+        self.out_proj = nn.Linear(self.embed_dim, self.embed_dim, bias=bias, **where)
+        self._make_qk_norm(qk_norm, qk_scale, where)
+        self._reset_projections()
+
+    def forward(
+        self,
+        src: Tensor,
+        attn_mask: Tensor | None = None,
+        key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+        need_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Return the output, and with `need_weights` the weights of each head as well.
+
+        Args:
+            src: floating tensor of shape `(N, L, embed_dim)` or `(L, embed_dim)`.
+            attn_mask: of shape `(L, L)` (query, key) or `(N * num_heads, L, L)`; bool, where
+                True hides a key, or floating, added to the scores.
+            key_padding_mask: of shape `(N, L)`, or `(L,)` for one sequence; bool, where True
+                hides a key, or floating, added to its scores.
+            is_causal: whether a token sees itself and those before it only. Alone it needs no
+                mask; beside the masks it hides the later keys too.
+            need_weights: whether to compute and return the weights (before dropout). This takes
+                the plain form, slower and larger, which has derivatives of every order.
+
+        A token that may see no key receives the output of zero weights, the bias of the output
+        projection; nothing becomes NaN.
+
+        Raises:
+            TypeError: `src` or a mask is not a tensor, or a flag is not a bool.
+            RuntimeError: a shape, dtype or device does not fit.
+        """
+        check_sequence(src, self.embed_dim, self.in_proj_weight, "SelfAttention")
+        check_flag(is_causal, "is_causal", "SelfAttention")
+        check_flag(need_weights, "need_weights", "SelfAttention")
+        if src.dim() == 2:
+            padding = key_padding_mask
+            padding = padding[None] if isinstance(padding, Tensor) else padding
+            y, weights = self._attend(src[None], attn_mask, padding, is_causal, need_weights)
+            y, weights = y[0], None if weights is None else weights[0]
+        else:
+            y, weights = self._attend(src, attn_mask, key_padding_mask, is_causal, need_weights)
+        return y if weights is None else (y, weights)
+
+    def extra_repr(self) -> str:
+        """Return the arguments that no submodule shows."""
+        text = f"{self.embed_dim}, {self.num_heads}, dropout={self.dropout}"
+        return text if self.qk_norm is None else f"{text}, qk_norm={self.qk_norm!r}"
+
+    def _attend(
+        self,
+        src: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool,
+        need_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        query, key, value = self._projections(src)
+        mask, is_causal = merge_masks(query, attn_mask, key_padding_mask, is_causal)
+        dropout = self.dropout if self.training else 0.0
+        scale = 1.0 if self.qk_norm == "l2" else None  # the learnt scale is in the query
+        weights = None
+        if need_weights:
+            heads, weights = dot_product_attention(
+                query, key, value, mask, is_causal=is_causal, dropout=dropout, scale=scale
+            )
+        else:
+            heads = F.scaled_dot_product_attention(
+                query, key, value, mask, dropout, is_causal, scale=scale
+            )
+        y = self.out_proj(heads.transpose(1, 2).flatten(2))
+        return y, weights
+
+    def _projections(self, src: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return query, key and value, each of shape `(N, num_heads, L, head_dim)`."""
+        joint = F.linear(src, self.in_proj_weight, self.in_proj_bias)
+        heads = joint.unflatten(-1, (3, self.num_heads, self.head_dim))
+        query, key, value = (part.transpose(1, 2) for part in heads.unbind(2))
+        if self.scale is not None:
+            query = self.scale.to(query.dtype) * _unit(query)
+            key = _unit(key)
+        elif self.qk_norm is not None:
+            query, key = self.q_norm(query), self.k_norm(key)
+        return query, key, value
+
+    def _make_qk_norm(self, qk_norm: str | None, qk_scale: float, where: dict[str, Any]) -> None:
+        if qk_norm not in (None, "l2", "layer_norm", "rms_norm"):
+            raise ValueError(
+                "SelfAttention: expected qk_norm to be None, 'l2', 'layer_norm' or 'rms_norm', "
+                f"but got {qk_norm!r}"
+            )
+        self.qk_norm = qk_norm
+        start = checked_number(qk_scale, "qk_scale", "SelfAttention", -math.inf, math.inf)
+        scale = nn.Parameter(torch.full((), start, **where)) if qk_norm == "l2" else None
+        self.register_parameter("scale", scale)
+        if qk_norm in ("layer_norm", "rms_norm"):
+            self.q_norm = make_norm(qk_norm, self.head_dim, bias=False, **where)
+            self.k_norm = make_norm(qk_norm, self.head_dim, bias=False, **where)
+
+    def _reset_projections(self) -> None:
+        # As torch.nn.MultiheadAttention: the same seed gives the same weights.
+        nn.init.xavier_uniform_(self.in_proj_weight)
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            if bias is not None:
+                nn.init.zeros_(bias)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Divide by the Euclidean norm, in float32 at least: its floor is 0 in float16."""
+    wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    return F.normalize(wide, dim=-1).to(vectors.dtype)

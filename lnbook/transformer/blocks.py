@@ -1,0 +1,325 @@
+r"""Transformer blocks: four places for the norms around the same two branches.
+
+The branches are self-attention and the feed-forward network
+:math:`F(x) = W_2 \, \phi(W_1 x + b_1) + b_2`. Each class holds the two equations of its block in
+its method `compute`; dropout, where it is on, acts on what a branch adds to the residual.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias, TypedDict
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from lnbook._check import checked_eps
+from lnbook.transformer._arguments import check_flag, check_sequence, checked_number, checked_size
+from lnbook.transformer.attention import SelfAttention
+from lnbook.transformer.initialization import deepnorm_init_
+from lnbook.transformer.normalization import Norm, make_norm
+
+__all__ = [
+    "BlockOptions",
+    "DeepNormBlock",
+    "PeriLNBlock",
+    "PostLNBlock",
+    "PreLNBlock",
+    "TransformerBlock",
+]
+
+Branch: TypeAlias = Callable[[Tensor], Tensor]
+Activation: TypeAlias = str | Callable[[Tensor], Tensor]
+
+ACTIVATIONS: dict[str, Branch] = {"relu": F.relu, "gelu": F.gelu}
+
+
+class BlockOptions(TypedDict, total=False):
+    """The options of every block, for the classes that make blocks."""
+
+    dim_feedforward: int
+    dropout: float
+    activation: Activation
+    layer_norm_eps: float
+    norm: Norm
+    qk_norm: str | None
+    qk_scale: float
+    bias: bool
+    device: torch.device | str | int | None
+    dtype: torch.dtype | None
+
+
+class TransformerBlock(nn.Module, abc.ABC):
+    """What all blocks share: parameters, masks and branches; `compute` places the norms.
+
+    The names of arguments and parameters are those of `torch.nn.TransformerEncoderLayer`, so
+    that state dicts load both ways where the equations are the same. The input is always batch
+    first.
+
+    Args:
+        d_model: size of the last dimension of the input, a multiple of `nhead`.
+        nhead: the number of attention heads.
+        dim_feedforward: the width of the feed-forward network.
+        dropout: the share that is dropped in training: of the attention weights, of the
+            activations in the feed-forward network, and of what each branch adds.
+        activation: `"relu"`, `"gelu"` or a callable.
+        layer_norm_eps: the eps of a norm that is given by name and has one.
+        norm: `"layer_norm"`, `"rms_norm"`, `"dyt"`, `"none"`, or a callable that takes
+            `d_model` and returns a module.
+        qk_norm: None, `"l2"`, `"layer_norm"` or `"rms_norm"`: see `SelfAttention`.
+        qk_scale: where the scale of the `"l2"` norm starts.
+        bias: whether the linear layers, and a norm that is given by name, have a bias.
+        device: where the parameters are made.
+        dtype: dtype of the parameters; PyTorch's default dtype if None.
+
+    Shape:
+        Input and output: `(N, L, d_model)` or `(L, d_model)`, of the parameters' dtype.
+
+    Raises:
+        TypeError: at construction, for an argument of the wrong type.
+        ValueError: at construction, for a size below 1, a `d_model` that is no multiple of
+            `nhead`, a share outside 0 to 1, a negative or infinite eps, or an unknown name.
+    """
+
+    # Whether a stack of such blocks leaves its output without a norm.
+    needs_final_norm: ClassVar[bool]
+    norm_names: ClassVar[tuple[str, ...]] = ("norm1", "norm2")
+
+    norm1: Branch
+    norm2: Branch
+    dropout1: Branch
+    dropout2: Branch
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        *,
+        norm: Norm = "layer_norm",
+        qk_norm: str | None = None,
+        qk_scale: float = 10.0,
+        bias: bool = True,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.d_model = checked_size(d_model, "d_model", owner)
+        nhead = checked_size(nhead, "nhead", owner)
+        if self.d_model % nhead:
+            raise ValueError(
+                f"{owner}: expected d_model to be a multiple of nhead, "
+                f"but got d_model={d_model} and nhead={nhead}"
+            )
+        width = checked_size(dim_feedforward, "dim_feedforward", owner)
+        dropout = checked_number(dropout, "dropout", owner, 0.0, 1.0)
+        check_flag(bias, "bias", owner)
+        self.activation = _checked_activation(activation, owner)
+        where: dict[str, Any] = {"device": device, "dtype": dtype}
+        norm_options = {"eps": checked_eps(layer_norm_eps, owner), "bias": bias, **where}
+
+        # In this order the same seed gives the weights of torch.nn.TransformerEncoderLayer.
+        self.self_attn = SelfAttention(
+            d_model, nhead, dropout, bias, qk_norm=qk_norm, qk_scale=qk_scale, **where
+        )
+        self.linear1 = nn.Linear(d_model, width, bias=bias, **where)
+        self.dropout = nn.Dropout(dropout)
+        self.linear2 = nn.Linear(width, d_model, bias=bias, **where)
+        self.dropout1 = nn.Dropout(dropout)
+        self.dropout2 = nn.Dropout(dropout)
+        for name in self.norm_names:
+            self.add_module(name, make_norm(norm, self.d_model, **norm_options))
+
+    @abc.abstractmethod
+    def compute(self, x: Tensor, attention: Branch) -> Tensor:
+        """Return the output of the block: its equations, with the masks already in `attention`."""
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Return the position-wise network of `x`, of the shape of `x`."""
+        y: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return y
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+        need_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Return the output of the block, and with `need_weights` the attention weights.
+
+        Args:
+            src: tensor of shape `(N, L, d_model)` or `(L, d_model)`.
+            src_mask: of shape `(L, L)` (query, key) or `(N * nhead, L, L)`; bool, where True
+                hides a key, or floating, added to the scores.
+            src_key_padding_mask: of shape `(N, L)` or `(L,)`; bool, where True hides a key, or
+                floating, added to its scores.
+            is_causal: whether a token sees itself and those before it only. In PyTorch this is a
+                hint about `src_mask` and needs it; here it stands alone or beside the masks.
+            need_weights: whether to return the weights too, of shape `(N, nhead, L, L)` or
+                `(nhead, L, L)`, before dropout.
+
+        A token that may see no key receives zero weights, as in PyTorch's layer in training.
+
+        Raises:
+            TypeError: `src` or a mask is not a tensor, or a flag is not a bool.
+            RuntimeError: a shape, dtype or device does not fit.
+        """
+        check_sequence(src, self.d_model, self.linear1.weight, type(self).__name__)
+        weights: list[Tensor] = []
+
+        def attention(x: Tensor) -> Tensor:
+            result = self.self_attn(x, src_mask, src_key_padding_mask, is_causal, need_weights)
+            if need_weights:
+                weights.append(result[1])
+            y: Tensor = result[0] if need_weights else result
+            return y
+
+        y = self.compute(src, attention)
+        return (y, weights[0]) if need_weights else y
+
+
+class PostLNBlock(TransformerBlock):
+    r"""The block of the original transformer: normalize after each addition.
+
+    .. math::
+        x' = \operatorname{LN}(x + \operatorname{Attention}(x)), \qquad
+        y = \operatorname{LN}(x' + F(x'))
+
+    Source: Vaswani et al. 2017, section 3.1. The equations of
+    `torch.nn.TransformerEncoderLayer(norm_first=False)`.
+
+    Arguments, shapes and errors are those of `TransformerBlock`.
+
+    Example:
+        >>> block = PostLNBlock(4, 2, 8, dropout=0.0)
+        >>> y = block(torch.randn(2, 3, 4), is_causal=True)
+        >>> y.shape, bool(y.mean(-1).abs().max() < 1e-6)
+        (torch.Size([2, 3, 4]), True)
+    """
+
+    needs_final_norm = False
+
+    def compute(self, x: Tensor, attention: Branch) -> Tensor:
+        """Return LN(x + F(x)) of both branches in turn."""
+        x = self.norm1(x + self.dropout1(attention(x)))
+        return self.norm2(x + self.dropout2(self.feed_forward(x)))
+
+
+class PreLNBlock(TransformerBlock):
+    r"""The block of most later models: normalize what each branch reads.
+
+    .. math::
+        x' = x + \operatorname{Attention}(\operatorname{LN}(x)), \qquad
+        y = x' + F(\operatorname{LN}(x'))
+
+    Source: Xiong et al. 2020, table 1. The equations of
+    `torch.nn.TransformerEncoderLayer(norm_first=True)`. The residual stream itself is never
+    normalized: a stack of these blocks needs a final norm.
+
+    Arguments, shapes and errors are those of `TransformerBlock`.
+
+    Example:
+        >>> block = PreLNBlock(4, 2, 8, dropout=1.0)
+        >>> x = torch.randn(2, 3, 4)
+        >>> torch.equal(block(x), x)  # with every branch dropped, the residual is left
+        True
+    """
+
+    needs_final_norm = True
+
+    def compute(self, x: Tensor, attention: Branch) -> Tensor:
+        """Return x + F(LN(x)) of both branches in turn."""
+        x = x + self.dropout1(attention(self.norm1(x)))
+        return x + self.dropout2(self.feed_forward(self.norm2(x)))
+
+
+class PeriLNBlock(TransformerBlock):
+    r"""Normalize what each branch reads and what it writes.
+
+    .. math::
+        x' = x + \operatorname{LN}(\operatorname{Attention}(\operatorname{LN}(x))), \qquad
+        y = x' + \operatorname{LN}(F(\operatorname{LN}(x')))
+
+    Source: Kim et al. 2025. What a branch adds has a scale that its norm sets; the stream still
+    grows with depth, and a stack needs a final norm. The norms `norm1` and `norm2` read, as in
+    `PreLNBlock`; `norm1_out` and `norm2_out` write. Dropout comes after them, so that it does
+    not enter their statistics.
+
+    Arguments, shapes and errors are those of `TransformerBlock`.
+
+    Example:
+        >>> block = PeriLNBlock(4, 2, 8, dropout=0.0)
+        >>> x = torch.randn(2, 3, 4)
+        >>> torch.allclose(block(x).mean(-1), x.mean(-1), atol=1e-5)  # each branch adds mean 0
+        True
+    """
+
+    needs_final_norm = True
+    norm_names = ("norm1", "norm1_out", "norm2", "norm2_out")
+
+    norm1_out: Branch
+    norm2_out: Branch
+
+    def compute(self, x: Tensor, attention: Branch) -> Tensor:
+        """Return x + LN(F(LN(x))) of both branches in turn."""
+        x = x + self.dropout1(self.norm1_out(attention(self.norm1(x))))
+        return x + self.dropout2(self.norm2_out(self.feed_forward(self.norm2(x))))
+
+
+class DeepNormBlock(TransformerBlock):
+    r"""Post-LN with a residual that outweighs young branches.
+
+    .. math::
+        x' = \operatorname{LN}(\alpha x + \operatorname{Attention}(x)), \qquad
+        y = \operatorname{LN}(\alpha x' + F(x')), \qquad
+        \alpha = (2N)^{1/4}, \quad \beta = (8N)^{-1/4}
+
+    Source: Wang et al. 2022, DeepNet, the constants for a stack of :math:`N` blocks of one kind
+    (encoder only or decoder only). :math:`\beta` is used once, at the start: see
+    `deepnorm_init_`.
+
+    Args:
+        num_layers: :math:`N`, the number of blocks in the stack that this block is for.
+
+    All other arguments, shapes and errors are those of `TransformerBlock`.
+
+    Example:
+        >>> block = DeepNormBlock(4, 2, 8, num_layers=8)
+        >>> block.alpha, round(block.beta, 4)
+        (2.0, 0.3536)
+    """
+
+    needs_final_norm = False
+
+    def __init__(self, *args: Any, num_layers: int, **options: Any) -> None:
+        super().__init__(*args, **options)
+        depth = checked_size(num_layers, "num_layers", "DeepNormBlock")
+        self.alpha = (2.0 * depth) ** 0.25
+        self.beta = (8.0 * depth) ** -0.25
+        deepnorm_init_(self, self.beta)
+
+    def compute(self, x: Tensor, attention: Branch) -> Tensor:
+        """Return LN(alpha x + F(x)) of both branches in turn."""
+        x = self.norm1(self.alpha * x + self.dropout1(attention(x)))
+        return self.norm2(self.alpha * x + self.dropout2(self.feed_forward(x)))
+
+    def extra_repr(self) -> str:
+        """Return the constants of the equation."""
+        return f"alpha={self.alpha:.4f}, beta={self.beta:.4f}"
+
+
+def _checked_activation(activation: Any, owner: str) -> Branch:
+    if callable(activation):
+        branch: Branch = activation
+        return branch
+    if isinstance(activation, str) and activation in ACTIVATIONS:
+        return ACTIVATIONS[activation]
+    raise (ValueError if isinstance(activation, str) else TypeError)(
+        f"{owner}: expected activation to be 'relu', 'gelu' or a callable, but got {activation!r}"
+    )

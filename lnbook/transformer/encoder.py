@@ -1,0 +1,117 @@
+"""A stack of transformer blocks, with the final norm that some of them need."""
+
+from typing import Any, Unpack
+
+from torch import Tensor, nn
+
+from lnbook.transformer._arguments import check_flag, checked_size
+from lnbook.transformer.blocks import BlockOptions, DeepNormBlock, TransformerBlock
+from lnbook.transformer.normalization import make_norm
+
+__all__ = ["TransformerEncoder"]
+
+
+class TransformerEncoder(nn.Module):
+    r"""Apply `num_layers` blocks in turn, and a final norm where the blocks need one.
+
+    .. math::
+        x_{l+1} = \operatorname{Block}_l(x_l), \qquad
+        y = \operatorname{LN}(x_L) \text{ or } x_L
+
+    Source: Xiong et al. 2020, table 1: Pre-LN ends with a norm over the whole stream, which
+    nothing else normalizes. `torch.nn.TransformerEncoder` leaves it out unless it is given one.
+    Blocks are made one by one with their own random weights (PyTorch's copies one). State dicts
+    load into and from `torch.nn.TransformerEncoder`.
+
+    Args:
+        block: the class of the blocks: `PostLNBlock`, `PreLNBlock`, `PeriLNBlock`,
+            `DeepNormBlock` (which is told `num_layers`) or another `TransformerBlock`.
+        num_layers: the number of blocks.
+        d_model: size of the last dimension of the input.
+        nhead: the number of attention heads.
+        final_norm: whether to normalize the output of the last block; if None, as the blocks
+            need it: with Pre-LN and Peri-LN yes, with Post-LN and DeepNorm no.
+        options: the other arguments of the block, by name. The final norm is of the same kind.
+
+    Shape:
+        Input and output: `(N, L, d_model)` or `(L, d_model)`.
+
+    Raises:
+        TypeError: at construction, for an argument of the wrong type.
+        ValueError: at construction, for a value that the block refuses.
+
+    Example:
+        >>> import torch
+        >>> from lnbook.transformer import PostLNBlock, PreLNBlock
+        >>> encoder = TransformerEncoder(PreLNBlock, 2, 4, 2, dim_feedforward=8, dropout=0.0)
+        >>> encoder.norm
+        LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=True)
+        >>> encoder(torch.randn(5, 3, 4)).shape
+        torch.Size([5, 3, 4])
+        >>> TransformerEncoder(PostLNBlock, 2, 4, 2).norm is None
+        True
+    """
+
+    norm: nn.Module | None
+
+    def __init__(
+        self,
+        block: type[TransformerBlock],
+        num_layers: int,
+        d_model: int,
+        nhead: int,
+        *,
+        final_norm: bool | None = None,
+        **options: Unpack[BlockOptions],
+    ) -> None:
+        super().__init__()
+        if not (isinstance(block, type) and issubclass(block, TransformerBlock)):
+            raise TypeError(
+                "TransformerEncoder: expected block to be a class of transformer blocks, such as "
+                f"PreLNBlock, but got {block!r}"
+            )
+        num_layers = checked_size(num_layers, "num_layers", "TransformerEncoder")
+        if final_norm is None:
+            final_norm = block.needs_final_norm
+        check_flag(final_norm, "final_norm", "TransformerEncoder")
+        depth: dict[str, Any] = {}
+        if issubclass(block, DeepNormBlock):
+            depth["num_layers"] = num_layers
+        self.layers = nn.ModuleList(
+            block(d_model, nhead, **options, **depth) for _ in range(num_layers)
+        )
+        self.norm = _final_norm(d_model, options) if final_norm else None
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+        need_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the output, and with `need_weights` the attention weights of every block.
+
+        The arguments are those of `TransformerBlock.forward`, `mask` being its `src_mask`; so
+        are the errors.
+        """
+        x, weights = src, []
+        for layer in self.layers:
+            x = layer(x, mask, src_key_padding_mask, is_causal, need_weights)
+            if need_weights:
+                x, block_weights = x
+                weights.append(block_weights)
+        if self.norm is not None:
+            x = self.norm(x)
+        return (x, tuple(weights)) if need_weights else x
+
+
+def _final_norm(d_model: int, options: BlockOptions) -> nn.Module:
+    return make_norm(
+        options.get("norm", "layer_norm"),
+        d_model,
+        eps=options.get("layer_norm_eps", 1e-5),
+        bias=options.get("bias", True),
+        device=options.get("device"),
+        dtype=options.get("dtype"),
+    )

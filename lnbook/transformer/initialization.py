@@ -1,0 +1,114 @@
+"""Starting values of whole models, as the analyses of normalization assume them."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lnbook.transformer._arguments import checked_number
+from lnbook.transformer.attention import SelfAttention
+
+__all__ = ["deepnorm_init_", "xavier_init_"]
+
+
+def xavier_init_(
+    module: nn.Module,
+    *,
+    zero_query_key: bool = False,
+    rng: np.random.Generator | None = None,
+) -> nn.Module:
+    r"""Draw all weight matrices of a model from Xavier's normal distribution, in place.
+
+    .. math::
+        W_{ij} \sim \mathcal{N}\left(0, \frac{2}{n_\mathrm{in} + n_\mathrm{out}}\right),
+        \qquad b = 0
+
+    Source: Glorot and Bengio 2010, eq. 12, as a normal distribution; the start that Xiong et al.
+    2020 analyze. Query, key and value are three matrices here, not one of three times the
+    height. Their theorem takes :math:`W_Q = W_K = 0` besides, so that every token attends to all
+    keys alike. Norms and embeddings are left as they are.
+
+    Args:
+        module: any module; its attention (also PyTorch's) and linear layers are set.
+        zero_query_key: whether to set the query and key projections to 0. All other weights are
+            the same with and without.
+        rng: a NumPy generator, which gives the same weights on every machine; PyTorch's global
+            generator if None.
+
+    Returns:
+        `module`.
+
+    Raises:
+        TypeError: `rng` is something else.
+
+    Example:
+        >>> layer = xavier_init_(nn.Linear(3, 2), rng=np.random.default_rng(0))
+        >>> layer.bias.tolist(), round(layer.weight[0, 0].item(), 4)
+        ([0.0, 0.0], 0.0795)
+    """
+    return _initialize(module, 0.0 if zero_query_key else 1.0, 1.0, rng)
+
+
+def deepnorm_init_(
+    module: nn.Module, beta: float, *, rng: np.random.Generator | None = None
+) -> nn.Module:
+    r"""Draw the weights of DeepNorm blocks: Xavier's, made smaller where a branch writes.
+
+    .. math::
+        W \sim \mathcal{N}\left(0, \frac{2 g^2}{n_\mathrm{in} + n_\mathrm{out}}\right), \qquad
+        g = 1 \text{ for } W_Q, W_K, \quad
+        g = \beta \text{ for } W_V, W_O, W_1, W_2
+
+    Source: Wang et al. 2022, DeepNet, figure 2. Biases become 0; norms are left as they are.
+
+    Args:
+        module: a block, or a stack of blocks.
+        beta: :math:`\beta`, at least 0.
+        rng: a NumPy generator; PyTorch's global generator if None.
+
+    Returns:
+        `module`.
+
+    Raises:
+        TypeError: `beta` is not a real number, or `rng` is something else.
+        ValueError: `beta` is negative or NaN.
+
+    Example:
+        >>> layers = [nn.Linear(3, 2), nn.Linear(3, 2)]
+        >>> for layer, beta in zip(layers, (1.0, 0.5)):
+        ...     _ = deepnorm_init_(layer, beta, rng=np.random.default_rng(0))
+        >>> torch.equal(layers[1].weight, 0.5 * layers[0].weight)
+        True
+    """
+    gain = checked_number(beta, "beta", "deepnorm_init_", 0.0, float("inf"))
+    return _initialize(module, 1.0, gain, rng)
+
+
+@torch.no_grad()
+def _initialize(
+    module: nn.Module, query_key_gain: float, gain: float, rng: np.random.Generator | None
+) -> nn.Module:
+    if not (rng is None or isinstance(rng, np.random.Generator)):
+        raise TypeError(
+            f"expected rng to be a numpy.random.Generator or None, but got {type(rng).__name__}"
+        )
+    for part in module.modules():
+        if isinstance(part, (SelfAttention, nn.MultiheadAttention)):
+            query, key, value = part.in_proj_weight.chunk(3)
+            _xavier_normal(query, query_key_gain, rng)
+            _xavier_normal(key, query_key_gain, rng)
+            _xavier_normal(value, gain, rng)
+            if part.in_proj_bias is not None:
+                part.in_proj_bias.zero_()
+        elif isinstance(part, nn.Linear):
+            _xavier_normal(part.weight, gain, rng)
+            if part.bias is not None:
+                part.bias.zero_()
+    return module
+
+
+def _xavier_normal(weight: Tensor, gain: float, rng: np.random.Generator | None) -> None:
+    std = gain * (2.0 / sum(weight.shape)) ** 0.5
+    if rng is None:
+        weight.normal_().mul_(std)
+    else:
+        weight.copy_(torch.from_numpy(std * rng.standard_normal(tuple(weight.shape))))

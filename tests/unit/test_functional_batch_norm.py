@@ -1,0 +1,287 @@
+"""Batch, instance and group norm against PyTorch, the NumPy reference and derivatives."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as native
+
+from lnbook import reference
+from lnbook.functional import batch_norm, group_norm, instance_norm, layer_norm
+
+FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+SHAPES = [(6, 4), (3, 4, 5), (2, 4, 3, 2), (1, 4, 5)]
+WITH_POSITIONS = SHAPES[1:]
+AFFINE = [*itertools.product([True, False], repeat=2)]
+
+
+def random_tensors(shape, dtype=torch.float64, parameter_dtype=None, seed=0):
+    """Return input, weight, bias, upstream gradient, running mean and variance: all random."""
+    rng = np.random.default_rng(seed)
+    channel = (shape[1], *[1] * (len(shape) - 2))
+    x = rng.uniform(0.5, 3.0, channel) * rng.standard_normal(shape) + rng.standard_normal(channel)
+    parameters = rng.standard_normal((4, shape[1]))
+    parameters[3] = np.abs(parameters[3]) + 0.1
+    weight, bias, mean, var = torch.tensor(parameters).to(parameter_dtype or dtype)
+    upstream = torch.tensor(rng.standard_normal(shape)).to(dtype)
+    return torch.tensor(x).to(dtype), weight, bias, upstream, mean, var
+
+
+def run(call, x, weight, bias, upstream):
+    """Return the output and the gradients of x, weight and bias (those that are given)."""
+    x, weight, bias = (
+        None if t is None else t.detach().clone().requires_grad_() for t in (x, weight, bias)
+    )
+    y = call(x, weight, bias)
+    return y.detach(), *torch.autograd.grad(
+        y, [t for t in (x, weight, bias) if t is not None], upstream
+    )
+
+
+def close(ours, theirs, tolerance):
+    for tensor, expected in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(tensor, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("affine", AFFINE)
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 1e-5)])
+def test_batch_norm_equals_pytorch(shape, affine, training, dtype, tolerance):
+    x, weight, bias, upstream, mean, var = random_tensors(shape, dtype)
+    weight, bias = weight if affine[0] else None, bias if affine[1] else None
+    results = []
+    for function in (batch_norm, native.batch_norm):
+        moved = mean.clone(), var.clone()
+
+        def call(x, weight, bias, function=function, moved=moved):
+            return function(x, *moved, weight, bias, training, 0.3, 0.01)
+
+        results.append([*run(call, x, weight, bias, upstream), *moved])
+    close(*results, tolerance)
+    assert torch.equal(results[0][-1], var) != training
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_batch_norm_equals_the_reference(shape):
+    x, weight, bias, upstream, mean, var = random_tensors(shape, seed=1)
+    arrays = [t.numpy().copy() for t in (x, weight, bias, mean, var)]
+    y = batch_norm(x, mean.clone(), var.clone(), weight, bias)
+    expected = reference.batch_norm(arrays[0], *arrays[3:], *arrays[1:3])
+    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-11)
+    result = reference.batch_norm_forward(
+        *arrays[:3], running_mean=arrays[3], running_var=arrays[4], momentum=0.2
+    )
+    y, *grads = run(
+        lambda *given: batch_norm(given[0], mean, var, *given[1:], True, 0.2),
+        x,
+        weight,
+        bias,
+        upstream,
+    )
+    np.testing.assert_allclose(y.numpy(), result.y, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(mean.numpy(), result.running_mean, rtol=1e-11)
+    np.testing.assert_allclose(var.numpy(), result.running_var, rtol=1e-11)
+    expected = reference.batch_norm_backward(upstream.numpy(), arrays[0], arrays[1])
+    for grad, array in zip(grads, expected, strict=True):
+        np.testing.assert_allclose(grad.numpy(), array, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", WITH_POSITIONS)
+@pytest.mark.parametrize(
+    ("use_input_stats", "running"), [(True, True), (True, False), (False, True)]
+)
+def test_instance_norm_equals_pytorch(shape, use_input_stats, running):
+    x, weight, bias, upstream, mean, var = random_tensors(shape)
+    results = []
+    for function in (instance_norm, native.instance_norm):
+        moved = (mean.clone(), var.clone()) if running else (None, None)
+
+        def call(x, weight, bias, function=function, moved=moved):
+            return function(x, *moved, weight, bias, use_input_stats, 0.3, 0.01)
+
+        results.append([*run(call, x, weight, bias, upstream), *(moved if running else ())])
+    close(*results, 1e-10)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("affine", AFFINE)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 1e-5)])
+def test_group_norm_equals_pytorch(shape, groups, affine, dtype, tolerance):
+    x, weight, bias, upstream, *_ = random_tensors(shape, dtype)
+    weight, bias = weight if affine[0] else None, bias if affine[1] else None
+    results = []
+    for function in (group_norm, native.group_norm):
+
+        def call(x, weight, bias, function=function):
+            if weight is None and function is native.group_norm:
+                weight = torch.ones(4, dtype=dtype)  # PyTorch cannot differentiate a lone bias
+            return function(x, groups, weight, bias, 0.01)
+
+        results.append(run(call, x, weight, bias, upstream))
+    close(*results, tolerance)
+    arrays = [None if t is None else t.numpy() for t in (x, weight, bias)]
+    expected = reference.group_norm(arrays[0], groups, *arrays[1:], 0.01)
+    np.testing.assert_allclose(results[0][0].numpy(), expected, rtol=1e-4, atol=tolerance)
+
+
+def test_the_family_agrees_with_itself():
+    x, *_ = random_tensors((3, 4, 5, 2))
+    torch.testing.assert_close(group_norm(x, 1), layer_norm(x, (4, 5, 2)))
+    torch.testing.assert_close(group_norm(x, 4), instance_norm(x))
+    torch.testing.assert_close(batch_norm(x[:1], None, None, training=True), instance_norm(x[:1]))
+    np.testing.assert_allclose(reference.instance_norm(x.numpy()), instance_norm(x).numpy())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w, b: batch_norm(x, None, None, w, b, True, eps=0.5),
+        lambda x, w, b: instance_norm(x, None, None, w, b, eps=0.5),
+        lambda x, w, b: group_norm(x, 2, w, b, eps=0.5),
+    ],
+    ids=["batch", "instance", "group"],
+)
+def test_first_and_second_derivatives(function):
+    inputs = [t.requires_grad_() for t in random_tensors((2, 2, 3))[:3]]
+    assert torch.autograd.gradcheck(function, inputs)
+    assert torch.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("dtype", FLOATING[:2])
+@pytest.mark.parametrize("full_parameters", [True, False])
+def test_half_precision_rounds_once(dtype, full_parameters):
+    tensors = random_tensors((64, 8, 3), dtype, torch.float32 if full_parameters else dtype)
+    x, weight, bias, _, mean, var = tensors
+    unit = torch.finfo(dtype).eps
+    d = [t.double() for t in (x, weight, bias, mean, var)]
+    for y, exact in (
+        (batch_norm(x, mean, var, weight, bias), native.batch_norm(d[0], *d[3:], *d[1:3])),
+        (
+            batch_norm(x, None, None, weight, bias, True),
+            native.batch_norm(d[0], None, None, *d[1:3], True),
+        ),
+        (group_norm(x, 2, weight, bias), native.group_norm(d[0], 2, *d[1:3])),
+        (
+            instance_norm(x, None, None, weight, bias),
+            native.instance_norm(d[0], None, None, *d[1:3]),
+        ),
+    ):
+        assert y.dtype == dtype
+        assert bool(((y - exact).abs() <= 0.5 * unit * exact.abs() + 2e-5).all())
+
+
+@pytest.mark.parametrize("mean", [1e2, 1e4, 1e6])
+def test_a_large_mean_costs_no_digits(mean):
+    x = torch.tensor(np.random.default_rng(2).standard_normal((64, 4, 9)) + mean).float()
+    for y, exact in (
+        (
+            batch_norm(x, None, None, training=True),
+            native.batch_norm(x.double(), None, None, None, None, True),
+        ),
+        (instance_norm(x), native.instance_norm(x.double())),
+        (group_norm(x, 2), native.group_norm(x.double(), 2)),
+    ):
+        assert float((y - exact).abs().max()) < 5e-6
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("value", [0.0, 0.1, 7.7, -54321.9])
+def test_constant_channels_give_exactly_the_bias(dtype, value):
+    x, bias = torch.full((7, 4, 3), value).to(dtype), torch.randn(4).to(dtype)
+    expected = bias.view(4, 1).expand(7, 4, 3)
+    assert torch.equal(batch_norm(x, None, None, None, bias, True), expected)
+    assert torch.equal(instance_norm(x, None, None, None, bias), expected)
+    assert torch.equal(group_norm(x, 2, None, bias), expected)
+
+
+def test_in_evaluation_no_sample_sees_another():
+    x, weight, bias, _, mean, var = random_tensors((6, 4))
+    y = batch_norm(x, mean, var, weight, bias)
+    assert torch.equal(batch_norm(x[2:3], mean, var, weight, bias), y[2:3])
+    assert not torch.equal(
+        batch_norm(x[:2], None, None, training=True), batch_norm(x, None, None, training=True)[:2]
+    )
+
+
+def test_an_empty_batch_moves_nothing():
+    mean, var = torch.ones(3), torch.full((3,), 2.0)
+    assert batch_norm(torch.ones(0, 3), mean, var, training=True).shape == (0, 3)
+    assert instance_norm(torch.ones(0, 3, 2), mean, var).shape == (0, 3, 2)
+    assert mean.tolist() == [1.0] * 3
+    assert var.tolist() == [2.0] * 3
+
+
+def test_the_running_statistics_follow_a_batch_that_is_not_finite():
+    x, *_ = random_tensors((5, 2))
+    x[0, 0] = math.nan
+    mean, var = torch.zeros(2).double(), torch.ones(2).double()
+    batch_norm(x, mean, var, training=True)
+    assert mean.isnan().tolist() == var.isnan().tolist() == [True, False]
+
+
+X = torch.arange(24.0).reshape(4, 3, 2)
+C = torch.ones(3)
+REFUSED = [
+    (batch_norm, (None, None, None), TypeError, "input to be a tensor, but got NoneType"),
+    (batch_norm, (X, None, None), RuntimeError, "running_mean to be a tensor .* None"),
+    (batch_norm, (X, C, None), RuntimeError, "running_var to be a tensor .* None"),
+    (batch_norm, (X, C, None, None, None, True), ValueError, "both tensors or both None"),
+    (
+        batch_norm,
+        (X, torch.ones(4), torch.ones(4)),
+        RuntimeError,
+        r"running_mean .*=\(3,\).*\(4,\)",
+    ),
+    (
+        batch_norm,
+        (X, C, C, torch.ones(2)),
+        RuntimeError,
+        r"weight .*\(C,\)=\(3,\), .*\(2,\)",
+    ),
+    (batch_norm, (X, C, C, None, X), RuntimeError, r"bias .*\(3,\), but got .*\(4, 3, 2\)"),
+    (
+        batch_norm,
+        (X, C, C, C.double()),
+        RuntimeError,
+        "weight to be torch.float32 .*float64",
+    ),
+    (batch_norm, (X.long(), C, C), NotImplementedError, "but got torch.int64"),
+    (batch_norm, (X[:1, :, :1], None, None, None, None, True), ValueError, r"more than one value"),
+    (batch_norm, (X, C, C, None, None, True, None), TypeError, "momentum .* None of type NoneType"),
+    (batch_norm, (X, C, C, None, None, False, 0.1, -1.0), ValueError, "eps .* but got -1.0"),
+    (batch_norm, (X, C, C, None, None, True, 0.1, 0.0), ValueError, "eps to be above 0"),
+    (group_norm, (X, -1), ValueError, "num_groups to be at least 1, but got -1"),
+    (group_norm, (X, 2), RuntimeError, r"divisible by num_groups=2, but got .*\(4, 3, 2\)"),
+    (group_norm, (X[0, 0], 1), RuntimeError, r"\(N, C, \*\) .* but got input of shape \(2,\)"),
+    (group_norm, (X, 1.0), TypeError, "num_groups to be an integer, but got 1.0 of type float"),
+    (group_norm, (X[:1, :1, :1], 1), ValueError, "more than one value in a group"),
+    (group_norm, (X, 1, torch.ones(4)), RuntimeError, r"weight .*\(3,\), but got .*\(4,\)"),
+    (group_norm, (X.long(), 1), NotImplementedError, "but got torch.int64"),
+    (instance_norm, (X[:, :, 0],), ValueError, r"more than one position .*\(4, 3\)"),
+    (
+        instance_norm,
+        (X, None, None, None, None, False),
+        RuntimeError,
+        "running_mean to be a tensor",
+    ),
+    (instance_norm, (X, None, None, torch.ones(4)), RuntimeError, r"weight .*\(3,\).*\(4,\)"),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "error", "message"), REFUSED)
+def test_refusals_name_what_was_given_and_expected(function, arguments, error, message):
+    with pytest.raises(error, match=f"{function.__name__}: .*{message}"):
+        function(*arguments)
+    other = getattr(native, function.__name__)
+    with pytest.raises((TypeError, RuntimeError, ValueError)):
+        other(*arguments)
+
+
+def test_one_dimension_is_refused():
+    # PyTorch fails here with an IndexError.
+    with pytest.raises(RuntimeError, match=r"batch_norm: .*\(N, C, \*\), but got .*\(2,\)"):
+        batch_norm(X[0, 0], None, None, training=True)
