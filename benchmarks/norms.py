@@ -235,13 +235,23 @@ def imports(rounds: int) -> dict[str, Any]:
     return {"family": "import", "seconds": medians}
 
 
-def copy_limit(case: Case, rounds: int) -> dict[str, Any]:
+def copy_limit(case: Case, count: int, rounds: int) -> dict[str, Any]:
     """Time the least traffic of forward and backward: two copies and a half of the input."""
     target = torch.empty_like(case.x)
     way = _awaited(lambda: target.copy_(case.x.detach()), case.device)
-    timing = compare({"copy": way}, rounds)[0]
-    print(f"\ncopy of {case.shape} on {case.device}: {timing.milliseconds:.3f} ms")
-    return {"family": "copy", "shape": list(case.shape), "device": case.device, "timings": [timing]}
+    with threads(count):
+        timing = compare({"copy": way}, rounds)[0]
+    print(
+        f"\ncopy of {case.shape} on {case.device}, {count} thread(s): {timing.milliseconds:.3f} ms"
+    )
+    return {
+        "family": "copy",
+        "shape": list(case.shape),
+        "dtype": str(case.dtype).removeprefix("torch."),
+        "device": case.device,
+        "threads": count,
+        "timings": [timing],
+    }
 
 
 def main() -> None:
@@ -262,7 +272,7 @@ def main() -> None:
             for shape, dims in sizes:
                 case = Case(shape, dims, dtype, options.device)
                 if math.prod(shape) > 2**20:
-                    records.append(copy_limit(case, options.rounds))
+                    records.append(copy_limit(case, count, options.rounds))
                 for name in options.families:
                     records += measure(case, name, count, options.rounds)
     for dtype in (torch.float32, torch.bfloat16):

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,18 +63,20 @@ def pins(book: Book) -> dict[str, str]:
 def package_digest(book: Book, chapter: Chapter) -> str:
     """The digest of the modules of lnbook that a chapter reaches by its imports.
 
-    A package counts with the data files beside it.
+    A data file beside a package counts where the chapter or one of these modules names it.
     """
     found = modules(book, chapter)
+    texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}
+    named = set(_strings([*map(_python, _sources(chapter)), *texts.values()]))
     packages = [path.parent for path in found.values() if path.name == "__init__.py"]
-    data = {path.name: path for folder in packages for path in sorted(folder.glob("*.json"))}
-    return digest({name: path.read_text(encoding="utf-8") for name, path in (found | data).items()})
+    data = (path for folder in packages for path in folder.glob("*.json") if path.stem in named)
+    return digest(texts | {path.name: path.read_text(encoding="utf-8") for path in data})
 
 
 def modules(book: Book, chapter: Chapter) -> dict[str, Path]:
     """The modules of lnbook that a chapter imports, directly or through another one."""
     found: dict[str, Path] = {}
-    wanted = {name for cell in chapter.code_cells for name in _imports(_python(cell.source))}
+    wanted = {name for source in _sources(chapter) for name in _imports(_python(source))}
     while wanted:
         name = wanted.pop()
         for path in _files(book.package, name):
@@ -84,6 +86,22 @@ def modules(book: Book, chapter: Chapter) -> dict[str, Path]:
                 text = path.read_text(encoding="utf-8")
                 wanted |= set(_imports(text, package=_package_of(module, path)))
     return dict(sorted(found.items()))
+
+
+def _sources(chapter: Chapter) -> list[str]:
+    return [cell.source for cell in chapter.code_cells]
+
+
+def _strings(sources: Iterable[str]) -> Iterator[str]:
+    """The string constants of sources."""
+    for source in sources:
+        try:
+            tree = ast.parse(source)
+        except SyntaxError:
+            continue  # running the cell says it better
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
 
 
 def _python(source: str) -> str:

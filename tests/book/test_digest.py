@@ -53,12 +53,22 @@ def test_what_outputs_do_not_follow_from(small: SmallBook, file: str, old: str, 
     assert digest_of(small) == before
 
 
-def test_data_beside_a_package_counts(small: SmallBook) -> None:
-    before = digest_of(small)
-    (small.book.package / "numbers.json").write_text("[1]")
-    with_data = digest_of(small)
-    (small.book.package / "numbers.json").write_text("[2]")
-    assert len({before, with_data, digest_of(small)}) == 3
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("book/part/chapter.md", 'print("it is"', 'NAME = "numbers"\nprint("it is"'),
+        ("lnbook/constants.py", "HALF = 21", 'HALF = 21\nNAME = "numbers"'),
+    ],
+)
+def test_data_counts_where_it_is_named(small: SmallBook, file: str, old: str, new: str) -> None:
+    data, path = small.book.package / "numbers.json", small.book.root / file
+    unnamed = digest_of(small)
+    data.write_text("[1]")
+    assert digest_of(small) == unnamed
+    path.write_text(path.read_text().replace(old, new))
+    named = digest_of(small)
+    data.write_text("[2]")
+    assert len({unnamed, named, digest_of(small)}) == 3
 
 
 @pytest.mark.parametrize(
