@@ -1,26 +1,30 @@
 """What each step to the fast LSTM and to the fast LayerNorm brings: `python -m benchmarks.steps`.
 
 The steps are those of the chapter on speed (`lnbook.experiments.speed`), each of them with those
-before it; the last line is the package's own. Records `lstm-steps` and `norm-steps`, with the load
-of the machine when it began: how many programs wanted to run.
+before it; the last line is the package's own. Records `lstm-steps`, `norm-steps` and, with what
+`torch.compile` makes of the plain form, `norm-compiled`, with the load of the machine when it
+began: how many programs wanted to run. Compiling takes a C++ compiler, and a minute.
 """
 
 import argparse
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._inductor.utils import run_and_get_code
 from torch.nn import functional
 
 from benchmarks import timing
 from benchmarks.recurrent import SIZES
 from lnbook.experiments import speed
-from lnbook.functional import LayerNormFunction
+from lnbook.functional import LayerNormFunction, layer_norm
 from lnbook.recurrent import LayerNormLSTM
 
 NORM_SIZES = [(8192, 768), (2048, 4096)]
+COMPILED_SIZES = [(8192, 768), (2048, 4096), (32, 256)]
 BLOCK = 2**19  # elements
 Call = Callable[[], Tensor]
 
@@ -63,6 +67,37 @@ def norm_ways(rows: int, features: int) -> dict[str, tuple[Call, list[Tensor]]]:
     }
 
 
+def compiled_ways(rows: int, features: int) -> dict[str, tuple[Call, list[Tensor]]]:
+    """Return LayerNorm compiled, beside forms that are not, with what to differentiate by."""
+    ways = norm_ways(rows, features)
+    x, w, b = ways["native"][1]
+    # What was compiled for one size, or one number of threads, serves no other.
+    torch.compiler.reset()
+    compiled = torch.compile(layer_norm)
+    return {
+        "native": ways["native"],
+        "compiled": (lambda: compiled(x, (features,), w, b), [x, w, b]),
+        "lnbook": ways["lnbook"],
+        "centered": ways["centered"],
+    }
+
+
+def kernels(rows: int, features: int) -> dict[str, Any]:
+    """Count the kernels that the compiled form calls forward, and forward with backward."""
+    call, inputs = compiled_ways(rows, features)["compiled"]
+    found: dict[str, Any] = {"family": "kernels", "size": (rows, features)}
+    upstream = torch.randn(rows, features)
+    for passes in ("forward", "forward+backward"):
+        torch.compiler.reset()  # what is compiled already would show no code
+        backward = passes != "forward"
+        with torch.set_grad_enabled(backward):
+            run = (lambda: torch.autograd.grad(call(), inputs, upstream)) if backward else call
+            _, codes = run_and_get_code(run)
+        found[passes] = sum(len(re.findall(r"^ +cpp_fused\w*\(", code, re.M)) for code in codes)
+    print(f"\n({rows}, {features}), compiled, kernels: {found}")
+    return found
+
+
 def measure(
     size: tuple[int, ...], ways: dict[str, tuple[Call, list[Tensor]]], threads: int, rounds: int
 ) -> list[dict[str, Any]]:
@@ -96,13 +131,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=11, help="samples of each way")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--names", nargs="*", default=["norm-steps", "lstm-steps"])
+    parser.add_argument("--names", nargs="*", default=["norm-steps", "lstm-steps", "norm-compiled"])
     options = parser.parse_args()
     timing.settle_allocator()
     torch.manual_seed(0)
     for name, sizes, ways_of in (
         ("norm-steps", NORM_SIZES, norm_ways),
         ("lstm-steps", SIZES, lstm_ways),
+        ("norm-compiled", COMPILED_SIZES, compiled_ways),
     ):
         if name not in options.names:
             continue
@@ -110,6 +146,8 @@ def main() -> None:
         for count in options.threads:
             for size in sizes:
                 found += measure(size, ways_of(*size), count, options.rounds)  # type: ignore[operator]
+        if name == "norm-compiled":
+            found += [kernels(*size) for size in sizes]  # type: ignore[misc]
         print("\nwrote", timing.write_record(name, found, load=round(load, 1)).name)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from bookbuild import unchanged
 from bookbuild.errors import BookError
+from bookbuild.offered import PDF_NAME, PDF_VARIABLE
 from bookbuild.serve import serve
 
 
@@ -27,15 +29,20 @@ def _run(options: argparse.Namespace, root: Path) -> None:
     if options.command == "serve":
         serve(root / "_build" / "html", options.port)
         return
-    if options.command == "book" and unchanged.is_unchanged(root):
-        print(f"Nothing has changed since the last build: {root / '_build/html/index.html'}")
+    if options.command == "pdf":
+        os.environ[PDF_VARIABLE] = "1"
+    if options.command in ("book", "pdf") and unchanged.is_unchanged(root):
+        what = PDF_NAME if options.command == "pdf" else "index.html"
+        print(f"Nothing has changed since the last build: {root / '_build/html' / what}")
         return
     # Sphinx and all that comes with it take seconds to import: only where they are needed.
-    from bookbuild import references, site
+    from bookbuild import references, reproduce, site
     from bookbuild.book import Book
 
-    if options.command == "book":
+    if options.command in ("book", "pdf"):
         site.build(Book(root), quiet=not options.verbose)
+    elif options.command == "reproduce":
+        reproduce.reproduce(Book(root), options.threads, options.vectors or reproduce.widths())
     else:
         references.renew(Book(root), options.chapter, everything=options.all)
 
@@ -46,9 +53,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     book = commands.add_parser("book", help="build the site")
     book.add_argument("--verbose", action="store_true", help="show what Sphinx does")
+    pdf = commands.add_parser("pdf", help="build the site and print it as one PDF")
+    pdf.add_argument("--verbose", action="store_true", help="show what Sphinx does")
     notebooks = commands.add_parser("notebooks", help="renew the executed references")
     notebooks.add_argument("chapter", nargs="*", help="for example formula/step-by-step")
     notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
+    again = commands.add_parser("reproduce", help="compare every output under several settings")
+    again.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    again.add_argument("--vectors", nargs="+", help="default: all that the processor has")
     serve = commands.add_parser("serve", help="serve the built site on this machine")
     serve.add_argument("--port", type=int, default=8000)
     return parser

@@ -17,11 +17,13 @@ FAULTS = {
     ".katex-error": "a formula that cannot be read",
     ".cell_output .stderr": "text on stderr",
     ".cell_output .traceback": "a traceback",
+    "div.dropdown": "a box that is to be folded, but has no title to unfold it by",
 }
 RAW_ROLE = re.compile(r"\{[a-z][a-z:]*\}`")
 FILE_NAME = re.compile(r"^\S*\.\w{2,4}$")
 LOADS = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
 SHORTEST_ALT = 20
+SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 50, 160  # what search engines and shared links show
 
 
 def problems_of(html: Path) -> list[str]:
@@ -31,11 +33,12 @@ def problems_of(html: Path) -> list[str]:
     )
     if not pages:
         return [f"{html}: there is no page"]
-    return [
+    found = [
         f"{path.relative_to(html).as_posix()}: {problem}"
         for path in pages
         for problem in _page(html, path)
     ]
+    return found + list(_same_descriptions(html, pages))
 
 
 @cache
@@ -53,6 +56,7 @@ def _page(html: Path, path: Path) -> Iterator[str]:
         for tag in soup.select(selector):
             yield f"shows {what}: {' '.join(tag.get_text().split())[:120]}"
     yield from _raw_text(soup)
+    yield from _head(soup)
     yield from _links(html, path, soup)
     if path.name not in MADE_BY_SPHINX:
         yield from _alternatives(soup)
@@ -63,6 +67,31 @@ def _raw_text(soup: BeautifulSoup) -> Iterator[str]:
     for text in article.find_all(string=RAW_ROLE):
         if not text.find_parent(["code", "pre", "script"]):
             yield f"shows a role that was not read: {str(text).strip()[:120]}"
+
+
+def _description(soup: BeautifulSoup) -> str:
+    tag = soup.find("meta", attrs={"name": "description"})
+    return str(tag.get("content") or "") if isinstance(tag, Tag) else ""
+
+
+def _head(soup: BeautifulSoup) -> Iterator[str]:
+    length = len(_description(soup))
+    if not SHORTEST_DESCRIPTION <= length <= LONGEST_DESCRIPTION:
+        yield (
+            f"has a description of {length} letters, not {SHORTEST_DESCRIPTION} to "
+            f"{LONGEST_DESCRIPTION}: see html_meta in the front matter"
+        )
+    if not (soup.title and soup.title.get_text().strip()):
+        yield "has no title"
+
+
+def _same_descriptions(html: Path, pages: list[Path]) -> Iterator[str]:
+    first: dict[str, Path] = {}
+    for path in pages:
+        description = _description(_soup(path))
+        if description and first.setdefault(description, path) != path:
+            other = first[description].relative_to(html).as_posix()
+            yield f"{path.relative_to(html).as_posix()}: has the same description as {other}"
 
 
 def _alternatives(soup: BeautifulSoup) -> Iterator[str]:

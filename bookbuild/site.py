@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import sys
 import time
@@ -14,17 +15,24 @@ from sphinx.util.console import nocolor
 from bookbuild import unchanged
 from bookbuild.book import Book
 from bookbuild.check_html import problems_of
+from bookbuild.check_notebooks import notebook_problems
 from bookbuild.errors import BookError
+from bookbuild.offered import NOTEBOOKS, PDF_NAME, PDF_VARIABLE
 from bookbuild.outputs import fill_cache
 
 
 def build(book: Book, *, quiet: bool = True) -> None:
-    """Build the site with warnings as errors, then check every page.
+    """Build the site with warnings as errors, print it if asked to, then check every page.
 
     Raises:
-        BookError: if a chapter fails, Sphinx warns, or a built page has a fault.
+        BookError: if a chapter fails, Sphinx warns, or what was built or printed has a fault.
     """
     start = time.perf_counter()
+    printing = bool(os.environ.get(PDF_VARIABLE))
+    if printing:
+        from bookbuild.chromium import find_chromium
+
+        find_chromium()  # say so now, not after the pages are built
     sources = unchanged.sources_digest(book.root)
     unchanged.forget(book.root)
     fill_cache(book)
@@ -33,7 +41,12 @@ def build(book: Book, *, quiet: bool = True) -> None:
         # Sphinx repeats no warning for a page that it does not read again.
         shutil.rmtree(book.build / ".doctrees", ignore_errors=True)
         raise BookError("the site was not built: the warnings above say in which file and line")
-    found = problems_of(book.html)
+    (book.html / PDF_NAME).unlink(missing_ok=True)  # that of other pages than these
+    if printing:
+        from bookbuild.pdf import make_pdf
+
+        make_pdf(book)
+    found = [*problems_of(book.html), *notebook_problems(book.html / NOTEBOOKS)]
     if found:
         raise BookError(*found)
     unchanged.remember(book.root, sources)

@@ -12,16 +12,14 @@ from sphinx.errors import ExtensionError
 
 from bookbuild.book import Book
 from bookbuild.errors import BookError
-from bookbuild.outputs import ensure, fill_cache, for_readers, write_notebook
+from bookbuild.outputs import ensure, fill_cache, for_readers
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect the steps: feed, notice what is outdated, tell the reader, offer the notebook."""
+    """Connect the steps: feed, notice what is outdated, tell the reader."""
     app.connect("config-inited", _feed)
     app.connect("env-get-outdated", _outdated)
     app.connect("html-page-context", _tell)
-    # Before the theme, which makes the download menu from what it finds.
-    app.connect("html-page-context", _offer, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -57,13 +55,3 @@ def _tell(
 ) -> None:
     provenance: dict[str, Any] = app.lnbook_provenance  # type: ignore[attr-defined]
     context["outputs_provenance"] = provenance.get(pagename)
-
-
-def _offer(
-    app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: object
-) -> None:
-    """Put the executed notebook of a chapter into its download menu."""
-    notebook = app.lnbook_notebooks.get(pagename)  # type: ignore[attr-defined]
-    if notebook is not None:
-        context["ipynb_source"] = f"{pagename}.ipynb"
-        write_notebook(Path(app.outdir) / "_sources" / f"{pagename}.ipynb", notebook)

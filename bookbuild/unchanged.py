@@ -12,7 +12,7 @@ from pathlib import Path
 
 FOLDERS = ("book", "bookbuild", "lnbook", "tests/notebooks")
 FILES = ("_config.yml", "_toc.yml", "constraints.txt", "pyproject.toml")
-VARIABLES = ("BOOK_REPOSITORY", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY")
+VARIABLES = ("BOOK_URL", "BOOK_REPOSITORY", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "BOOK_PDF")
 
 
 def is_unchanged(root: Path) -> bool:

@@ -41,6 +41,13 @@ def describe(figure: Figure) -> dict[str, Any]:
         labels, scales, limits, lines, shapes, points, images and texts, with colors. Numbers are
         rounded to five digits of the largest in their array, since the digits behind those may
         differ between processors.
+
+    Example:
+        >>> figure = Figure()
+        >>> lines = figure.subplots().plot([1, 2], [3.0, 4.0], label="loss")
+        >>> record = describe(figure)["axes"][0]["lines"][0]
+        >>> record["x"], record["y"]
+        ([1.0, 2.0], [3.0, 4.0])
     """
     return {
         "size in inches": rounded(figure.get_size_inches()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -16,15 +17,17 @@ from lnbook.figure_record import describe
 from lnbook.mime import FIGURE_RECORD
 from lnbook.style import RC_PARAMS
 
-__all__ = ["set_up"]
+__all__ = ["THREADS", "set_up"]
 
+THREADS = "LNBOOK_THREADS"  # set to 2 to see that no output depends on it
 LARGEST_SEED = 2**32 - 1
 
 
 def set_up(seed: int = 0) -> np.random.Generator:
     """Make a notebook repeatable: seeds, one thread, how numbers are printed, how figures look.
 
-    Seeds Python's, NumPy's and torch's global generators, and has torch compute with one thread.
+    Seeds Python's, NumPy's and torch's global generators, and has torch compute with one thread
+    (or with as many as the environment variable `LNBOOK_THREADS` says).
     Prints four digits of arrays and tensors. Figures become SVG drawings without a date, in the
     style of the book, each with a record of what it shows (`lnbook.figure_record`). Outside a
     notebook all of this happens but for the showing of figures.
@@ -38,7 +41,7 @@ def set_up(seed: int = 0) -> np.random.Generator:
 
     Raises:
         TypeError: `seed` is not an integer.
-        ValueError: `seed` is out of range.
+        ValueError: `seed` is out of range, or `LNBOOK_THREADS` is not a positive whole number.
 
     Example:
         >>> rng = set_up(seed=7)
@@ -46,10 +49,11 @@ def set_up(seed: int = 0) -> np.random.Generator:
         array([9, 6, 6])
     """
     _check_seed(seed)
+    threads = _threads()
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     # legacy="1.25": one number prints as 0.5, not as np.float64(0.5).
     np.set_printoptions(precision=4, suppress=True, linewidth=88, legacy="1.25")
     torch.set_printoptions(precision=4, sci_mode=False, linewidth=88)
@@ -65,6 +69,13 @@ def _check_seed(seed: Any) -> None:
         raise TypeError(f"set_up: expected seed to be an integer, but got {seed!r}")
     if not 0 <= seed <= LARGEST_SEED:
         raise ValueError(f"set_up: expected seed to be 0 to {LARGEST_SEED}, but got {seed}")
+
+
+def _threads() -> int:
+    text = os.environ.get(THREADS, "1")
+    if not (text.isdecimal() and int(text)):
+        raise ValueError(f"set_up: expected {THREADS} to be a number of threads, but got {text!r}")
+    return int(text)
 
 
 def _show_figures_as_drawings(shell: Any) -> None:

@@ -21,7 +21,13 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class Equation:
-    """Lines of LaTeX, each `left side &= right side`; notebooks show them as a formula."""
+    r"""Lines of LaTeX, each `left side &= right side`; notebooks show them as a formula.
+
+    Example:
+        >>> Equation((r"r &= \frac{1}{\sqrt{4}}", r"&= 0.5"))
+        r = \frac{1}{\sqrt{4}}
+        = 0.5
+    """
 
     lines: tuple[str, ...]
 

@@ -23,6 +23,7 @@ LRS = (3e-4, 1e-3, 2e-3, 4e-3, 1e-2)
 SIZE = {"width": 64, "heads": 4, "batch": 8, "length": 64, "dtype": torch.float32}
 STEPS, EVERY = 200, 20
 LONG_STEPS, LONG_LR = 600, 1e-3
+HEAD_SCALE = 0.1
 TRACED = (0, 2, 5, 10, 20, 50)
 PROMPT, SAMPLE, TEMPERATURE = "The ", 300, 0.8
 
@@ -49,10 +50,7 @@ def sweep() -> list[dict[str, Any]]:
                 found.append(_measured(text, "two", layers=2, lr=LR, seed=seed, **kind))
             for seed in range(2):
                 found.append(_measured(text, "twelve", layers=12, lr=1e-3, seed=seed, **kind))
-    for seed in range(5):
-        kind = {"layers": 6, "lr": LR, "seed": seed, "block": "Post-LN", "warm_up": 0}
-        found.append(_measured(text, "frequencies", frequencies=True, **kind))
-        found.append(_measured(text, "small start", start="pytorch", **kind))
+    found += _starts(text)
     for name, warm_up in (("Post-LN", 0), ("Post-LN", 100), ("Pre-LN", 0)):
         found += [
             _traced(text, name, warm_up, seed, steps) for seed in range(3) for steps in TRACED
@@ -61,6 +59,22 @@ def sweep() -> list[dict[str, Any]]:
         for start in ("xavier", "pytorch"):
             for seed in range(2):
                 found.append(_long(text, name, start, seed))
+    return found
+
+
+def _starts(text: Text) -> list[dict[str, Any]]:
+    """Without warm-up, from other starting values."""
+    found = []
+    for seed in range(5):
+        kind = {"layers": 6, "lr": LR, "seed": seed, "warm_up": 0}
+        post = kind | {"block": "Post-LN"}
+        found += [
+            _measured(text, "frequencies", frequencies=True, head_scale=HEAD_SCALE, **post),
+            _measured(text, "small head", head_scale=HEAD_SCALE, **post),
+        ]
+        found += [
+            _measured(text, "small start", start="pytorch", block=block, **kind) for block in BLOCKS
+        ]
     return found
 
 

@@ -22,6 +22,11 @@ class Digits:
         train_y: int64 of shape `(1347,)`, the digit from 0 to 9.
         test_x: as `train_x`, of shape `(450, 64)`.
         test_y: as `train_y`, of shape `(450,)`.
+
+    Example:
+        >>> digits = load_digits()
+        >>> digits.train_x.min().item(), digits.train_x.max().item()
+        (0.0, 1.0)
     """
 
     train_x: Tensor

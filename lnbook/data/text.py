@@ -22,6 +22,11 @@ class Text:
         alphabet: the characters; the place in it is the number.
         train: int64 of shape `(T,)`, the first nine tenths of the text.
         test: int64, the rest.
+
+    Example:
+        >>> text = Text("abn", torch.tensor([1, 0, 2, 0, 2, 0]), torch.tensor([2, 0]))
+        >>> text.decode(text.train)
+        'banana'
     """
 
     alphabet: str

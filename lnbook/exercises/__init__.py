@@ -20,7 +20,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an answer is right, and what to tell the reader."""
+    """Whether an answer is right, and what to tell the reader.
+
+    Example:
+        >>> Verdict(False, "Your mean is the median.")
+        Not yet. Your mean is the median.
+        >>> Verdict(True, "The mean is 2.").correct
+        True
+    """
 
     correct: bool
     message: str
@@ -40,6 +47,14 @@ def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array | Verdict:
 
     Returns:
         The array, or the verdict that says what was given and what was expected.
+
+    Example:
+        >>> as_array([1, 2.5], (2,), "Your row")
+        array([1. , 2.5])
+        >>> as_array([1, ...], (2,), "Your row")
+        Not yet. Your row still has a '...' in it.
+        >>> as_array(3, (2,), "Your row")
+        Not yet. Your row should be numbers of shape (2,), but is one number.
     """
     if answer is None or answer is ...:
         return Verdict(False, f"{what} is still missing.")
@@ -77,6 +92,14 @@ def judge(
 
     Returns:
         None if the answer is right, else the verdict.
+
+    Example:
+        >>> mistakes = {"You divided by H - 1.": np.array(2.0)}
+        >>> settings = {"otherwise": "It is another number.", "tolerance": 1e-6}
+        >>> judge(np.array(2.0), np.array(1.0), mistakes, **settings)
+        Not yet. You divided by H - 1.
+        >>> judge(np.array(1.0), np.array(1.0), mistakes, **settings) is None
+        True
     """
     if np.allclose(answer, expected, rtol=0.0, atol=tolerance):
         return None

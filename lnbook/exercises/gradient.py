@@ -69,11 +69,11 @@ def check_by_hand(dx: Any = None, dgamma: Any = None) -> Verdict:
     r"""Check the gradients of the row [0, 0, 4, 4], worked out by hand.
 
     The row has :math:`\epsilon = 12`, :math:`\gamma = [1, 2, 1, 1]` and the upstream gradient
-    :math:`\partial L / \partial y = [4, 1, 0, -2]`.
+    :math:`\partial \mathcal{L} / \partial y = [4, 1, 0, -2]`.
 
     Args:
-        dx: :math:`\partial L / \partial x`, four numbers.
-        dgamma: :math:`\partial L / \partial \gamma`, four numbers.
+        dx: :math:`\partial \mathcal{L} / \partial x`, four numbers.
+        dgamma: :math:`\partial \mathcal{L} / \partial \gamma`, four numbers.
 
     Returns:
         The verdict; a known mistake is called by its name. Two decimals are enough.
@@ -307,9 +307,9 @@ BLIND_ROW = (1.0, 2.0, 3.0, 6.0)
 def check_blind_gradient(g: Any = None) -> Verdict:
     r"""Check an upstream gradient that overlooks one mistake and catches another.
 
-    For the row [1, 2, 3, 6] with :math:`\gamma = 1`, it must give the right :math:`\partial L /
-    \partial x` without the term :math:`\overline{g}`, but not without the term with
-    :math:`\hat{x}`.
+    For the row [1, 2, 3, 6] with :math:`\gamma = 1`, it must give the right
+    :math:`\partial \mathcal{L} / \partial x` without the term :math:`\overline{g}`, but not
+    without the term with :math:`\hat{x}`.
 
     Args:
         g: four numbers.

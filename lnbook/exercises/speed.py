@@ -257,7 +257,8 @@ def check_timer(measure: Callable[[Way, Way, Callable[[], float], int], Any]) ->
             {"first_call": 0.0},
         ),
         (
-            "Single interruptions spoil it: take the median of the rounds, not their mean or sum.",
+            "Single interruptions spoil it: compare within a round, and take the median of these "
+            "ratios, not a mean or a sum.",
             {"pause": 0.0},
         ),
         (

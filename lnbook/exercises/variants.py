@@ -185,7 +185,7 @@ def check_output_norm(block: Any = None) -> Verdict:
 
     Example:
         >>> check_output_norm(lambda x, attention, feed_forward, norm1, norm2: x + attention(x))
-        Not yet. The output differs from the two equations.
+        Not yet. A branch should read the stream as it is; its output is normalized and added.
     """
     if block is None or block is ...:
         return Verdict(False, "Your block is still missing.")
@@ -208,7 +208,7 @@ def check_output_norm(block: Any = None) -> Verdict:
         array,
         _placed(x, parts, "out"),
         {message: mistake(x, parts) for message, mistake in OUTPUT_NORM_MISTAKES.items()},
-        otherwise="The output differs from the two equations.",
+        otherwise="A branch should read the stream as it is; its output is normalized and added.",
         tolerance=1e-9,
     )
     return wrong or Verdict(True, "Each branch reads the stream as it is, and writes normalized.")

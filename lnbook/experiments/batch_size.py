@@ -53,6 +53,11 @@ class Split:
         train: 1197 images to train on.
         validation: 150 images to choose a learning rate by.
         test: 450 images for the result.
+
+    Example:
+        >>> part = split(seed=1)
+        >>> part.test[0].shape, part.validation[1].shape
+        (torch.Size([450, 64]), torch.Size([150]))
     """
 
     train: Batch
@@ -273,6 +278,11 @@ class Result:
         test: share of test images that are classified right, shape `(K, S)`.
         model: the networks at the end, side by side.
         splits: the images of each seed.
+
+    Example:
+        >>> result = train("none", batch_size=64, steps=2, seeds=[0, 1, 2])
+        >>> result.steps.tolist(), result.validation.shape, len(result.splits)
+        ([2], (1, 3), 3)
     """
 
     steps: NDArray[np.int64]
@@ -417,6 +427,11 @@ def accuracy_by_statistics(result: Result, sizes: Sequence[int] = ()) -> Mapping
         The accuracy on the test images, of shape `(S,)`: with the "running averages" of training,
         with the statistics of the "training set", and for each of `sizes` with those of "batches
         of ...".
+
+    Example:
+        >>> result = train("BN", batch_size=32, steps=20, seeds=[0])
+        >>> list(accuracy_by_statistics(result, sizes=[2]))
+        ['running averages', 'training set', 'batches of 2']
     """
     tests = [one.test for one in result.splits]
     accuracies = {"running averages": _score(result.model.eval(), tests)[1]}

@@ -71,6 +71,11 @@ class Start:
             of a sequence, shape `(L + 1,)`.
         factors: for each of `ENCODER_STEPS`, the factor by which going back through it changes
             the norm of the gradient for all tokens; Post-LN only, else empty. Shape `(L, 4)`.
+
+    Example:
+        >>> start = at_start(PostLNBlock, 3)
+        >>> start.alike.shape, start.factors.shape
+        ((4,), (3, 4))
     """
 
     weights: Array

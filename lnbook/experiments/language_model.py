@@ -47,7 +47,6 @@ Array = NDArray[np.float64]
 STARTS = ("xavier", "pytorch")
 TEST_WINDOWS = 64
 TEST_SEED = 10**6  # of no run: all runs are measured on the same places of the text
-FREQUENCIES_SCALE = 0.1
 
 
 @dataclass
@@ -60,6 +59,13 @@ class Run:
         steps: the steps after which the model was tested.
         losses: the test loss after each of them.
         shares: the share of the last block, see `differing_share`, after each of them.
+
+    Example:
+        >>> ab = torch.tensor([0, 1] * 50)
+        >>> small = {"layers": 1, "width": 8, "heads": 2, "length": 8}
+        >>> run = train(Text("ab", ab, ab), steps=4, every=2, **small)
+        >>> len(run.train_losses), run.steps, run.final == run.losses[-1]
+        (4, [2, 4], True)
     """
 
     model: CausalLanguageModel
@@ -185,6 +191,7 @@ def train(
     seed: int = 0,
     start: str = "xavier",
     frequencies: bool = False,
+    head_scale: float = 1.0,
     every: int = 25,
     clip: float | None = None,
     dtype: torch.dtype = torch.float64,
@@ -209,7 +216,8 @@ def train(
         seed: what starting values and windows follow from.
         start: see `build`.
         frequencies: whether the bias of the head starts at the logarithm of how often each
-            character occurs, and its weights at a tenth of their values.
+            character occurs.
+        head_scale: what the weights of the head are multiplied by at the start.
         every: after how many steps to test; 0 for only at the end.
         clip: the largest norm of the gradient; None for no limit.
         dtype: of parameters and computation.
@@ -240,8 +248,10 @@ def train(
         dtype=dtype,
         **options,
     )
-    if frequencies:
-        _start_at_frequencies(model, text)
+    with torch.no_grad():
+        model.head.weight.mul_(head_scale)
+        if frequencies:
+            model.head.bias.copy_(_log_frequencies(text))
     x, y = held_out(text, length)
     history = fit(
         model,
@@ -273,11 +283,9 @@ def _loss(model: torch.nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     return functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
 
 
-@torch.no_grad()
-def _start_at_frequencies(model: CausalLanguageModel, text: Text) -> None:
+def _log_frequencies(text: Text) -> Tensor:
     counts = torch.bincount(text.train, minlength=len(text.alphabet)) + 1.0
-    model.head.bias.copy_((counts / counts.sum()).log())
-    model.head.weight.mul_(FREQUENCIES_SCALE)
+    return (counts / counts.sum()).log()
 
 
 def held_out(text: Text, length: int) -> tuple[Tensor, Tensor]:

@@ -35,6 +35,11 @@ class Carry:
         share: how far the normalized cell states of two starts are still apart, divided by how
             far they were apart at the start.
         kept: the same for the cell states as they are carried.
+
+    Example:
+        >>> run = carry("ba", forget_bias=1.0, steps=3)
+        >>> run.size.shape, run.share[0].item(), run.kept[0].item()
+        ((4,), 1.0, 1.0)
     """
 
     size: Array
@@ -94,6 +99,12 @@ class Spread:
         from_input: of what the inputs add to the gates, before its norm.
         from_hidden: of what the hidden state adds to the gates, before its norm.
         cell: of the cell state.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> spread = spread_over_batch(torch.tensor(rng.normal(size=(8, 5, 1))))
+        >>> spread.from_input.shape, spread.from_hidden[0].item()  # it starts at zero
+        ((8,), 0.0)
     """
 
     from_input: Array

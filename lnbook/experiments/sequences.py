@@ -193,6 +193,12 @@ class CoinFlips:
         training: on whole sequences, in batches and in the mode of training, shape `(6,)`.
         evaluation: on whole sequences, in evaluation mode.
         generation: in evaluation mode, each guess from the tokens before it alone.
+
+    Example:
+        >>> guess = np.ones(6)
+        >>> cheat = CoinFlips(np.full(6, 0.25), evaluation=guess, generation=guess)
+        >>> bool(cheat.training.mean() < 1.0 <= cheat.generation.mean())
+        True
     """
 
     training: Array

@@ -235,6 +235,11 @@ class MomentumRun:
         accuracy: for each momentum the test accuracy after these steps, shape `(K,)`.
         batch_accuracy: test accuracy with the statistics of the whole test set instead,
             shape `(K,)`.
+
+    Example:
+        >>> run = accuracy_by_momentum([0.1, None], steps=4, every=2)
+        >>> {momentum: accuracy.shape for momentum, accuracy in run.accuracy.items()}
+        {0.1: (2,), None: (2,)}
     """
 
     steps: NDArray[np.int64]

@@ -81,6 +81,11 @@ class Start:
             first block first, shape `(L,)`.
         logits: the largest absolute score in each block's attention, before its softmax, shape
             `(L,)`.
+
+    Example:
+        >>> start = at_start("QK-norm", 3)
+        >>> start.stream.shape, start.gradients.shape, start.logits.shape
+        ((4,), (3,), (3,))
     """
 
     stream: Array
@@ -176,6 +181,12 @@ class Trained:
         loss: the test loss at the end, infinite if the run broke off.
         logit: the largest absolute score of any attention on the test windows; NaN if the run
             broke off.
+
+    Example:
+        >>> Trained(loss=2.25, logit=11.5)
+        Trained(loss=2.25, logit=11.5)
+        >>> Trained(loss=float("inf"), logit=float("nan")).loss  # of a run that broke off
+        inf
     """
 
     loss: float

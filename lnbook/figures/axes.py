@@ -40,6 +40,13 @@ def blocks(
     Raises:
         ValueError: if there is no panel, an array has another number of axes, or the number of
             names or notes does not fit.
+
+    Example:
+        >>> shares = np.zeros((2, 3, 4), dtype=bool)
+        >>> shares[0, 1] = True  # the features of one token
+        >>> figure = blocks({"LayerNorm": shares}, ["batch", "length", "features"])
+        >>> [text.get_text() for text in figure.axes[0].texts[:3]]
+        ['batch', 'length', 'features']
     """
     masks = {title: np.asarray(mask, dtype=bool) for title, mask in panels.items()}
     notes = [""] * len(masks) if notes is None else list(notes)
@@ -137,6 +144,13 @@ def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Fig
     Raises:
         ValueError: if there is no panel, the arrays differ in shape or do not have three axes.
         IndexError: if `changed` lies outside the arrays.
+
+    Example:
+        >>> outputs = np.zeros((2, 3, 4), dtype=bool)
+        >>> outputs[0, 1] = True  # the features of one token
+        >>> figure = moved({"LayerNorm": outputs}, changed=(0, 1, 2))
+        >>> len(figure.axes[0].lines)  # dots
+        4
     """
     masks = {title: np.asarray(mask, dtype=bool) for title, mask in panels.items()}
     shapes = sorted({mask.shape for mask in masks.values()})

@@ -58,6 +58,11 @@ def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figu
 
     Raises:
         ValueError: there is no panel, or a norm is not known.
+
+    Example:
+        >>> figure = by_size({"digits": {"LN": {2: [0.875, 0.925], 8: [0.95, 0.98]}}})
+        >>> figure.axes[0].lines[-1].get_ydata().round(2).tolist()  # errors in percent
+        [10.0, 3.5]
     """
     _checked(panels, "by_size")
     figure = Figure(figsize=(WIDTH, 3.0 * len(panels) + 0.5))
@@ -102,6 +107,12 @@ def learning_curves(
 
     Raises:
         ValueError: there is no panel, or a norm is not known.
+
+    Example:
+        >>> accuracies = {"BN": [[0.5, 0.7], [0.8, 0.9]]}  # 2 times, 2 runs
+        >>> figure = learning_curves([10, 20], {"batch 32": accuracies}, "updates")
+        >>> figure.axes[0].lines[0].get_xydata().round(1).tolist()
+        [[10.0, 40.0], [20.0, 15.0]]
     """
     _checked(panels, "learning_curves")
     figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.5))
@@ -142,6 +153,11 @@ def by_rate(panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]]) -> Fi
 
     Raises:
         ValueError: there is no panel, or a norm is not known.
+
+    Example:
+        >>> figure = by_rate({"batch 4": {"LN": {0.01: [0.8, 0.9], 0.1: [0.7, 0.9]}}})
+        >>> [round(error) for error in figure.axes[0].lines[0].get_ydata()]  # in percent
+        [15, 20]
     """
     _checked(panels, "by_rate")
     count = -(-len(panels) // 2)
@@ -188,6 +204,11 @@ def grid(values: ArrayLike, rows: Sequence[int], columns: Sequence[int]) -> Figu
 
     Raises:
         ValueError: the shape of `values` is not that of `rows` and `columns`.
+
+    Example:
+        >>> figure = grid([[0.8, 0.85], [0.9, 0.95]], rows=[2, 32], columns=[2, 32])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['0.800', '0.850', '0.900', '0.950']
     """
     array = np.asarray(values, dtype=float)
     if array.shape != (len(rows), len(columns)):

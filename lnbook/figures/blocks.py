@@ -33,6 +33,12 @@ def post_and_pre() -> Figure:
     Returns:
         Two columns that run down. The residual stream is the thick line at the left of each, and
         the branches leave it and come back to it; Pre-LN ends with the final norm of the stack.
+
+    Example:
+        >>> figure = post_and_pre()
+        >>> texts = [text.get_text() for text in figure.axes[0].texts]
+        >>> texts.count("LN")  # two a block, and the final one of Pre-LN
+        5
     """
     figure = Figure(figsize=(WIDTH, 5.9))
     axes = figure.subplots()
@@ -117,6 +123,11 @@ def attention_weights(panels: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no panel, or an array is no such table.
+
+    Example:
+        >>> figure = attention_weights({"causal": [[1.0, 0.0], [0.25, 0.75]]})
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['1.00', '.25', '.75']
     """
     tables = {title: np.asarray(values, dtype=float) for title, values in panels.items()}
     if not tables:
@@ -158,6 +169,11 @@ def by_block(lines: Mapping[str, ArrayLike], label: str) -> Figure:
 
     Raises:
         ValueError: if there is no line, or a line has fewer than two seeds.
+
+    Example:
+        >>> figure = by_block({"Pre-LN": [[1.0, 1.5, 2.0], [1.0, 2.5, 3.0]]}, "mean square")
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [1.0, 2.0, 2.5]
     """
     if not lines:
         raise ValueError("by_block: expected at least one line, but got none")

@@ -40,6 +40,13 @@ def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequen
     Raises:
         ValueError: if there is no panel, an array does not have three axes, or the number of
             names or notes does not fit.
+
+    Example:
+        >>> shares = np.zeros((2, 3, 4), dtype=bool)
+        >>> shares[:, 1] = True
+        >>> figure = members({"BN": shares}, ["N", "C", "H, W"], ["a mean per channel"])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['N', 'C', 'H, W', 'a mean per channel']
     """
     masks = {title: np.asarray(mask, dtype=bool) for title, mask in panels.items()}
     if not masks or any(mask.ndim != 3 for mask in masks.values()):
@@ -76,6 +83,11 @@ def table(marks: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> Figu
 
     Raises:
         ValueError: if the names do not fit the marks.
+
+    Example:
+        >>> figure = table([[True, False]], ["batch normalization"], ["example", "channel"])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['yes', 'no']
     """
     yes = np.asarray(marks, dtype=bool)
     if yes.shape != (len(rows), len(columns)):
@@ -136,6 +148,12 @@ def curves(
     Raises:
         ValueError: if there is no panel, the panels have different lines, or there are more than
             seven.
+
+    Example:
+        >>> lines = {"LN": [0.8, 0.9], "BN": [0.7, 0.95]}
+        >>> figure = curves({"digits": lines}, at=[10, 20], label="steps")
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[0.8, 0.9], [0.7, 0.95]]
     """
     kinds = {tuple(lines) for lines in panels.values()}
     if len(kinds) != 1 or not 0 < len(next(iter(kinds))) <= len(STYLES):

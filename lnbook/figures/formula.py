@@ -36,6 +36,12 @@ def process() -> Figure:
 
     Returns:
         A flow diagram with the formula of each step and the shape of each result.
+
+    Example:
+        >>> figure = process()
+        >>> texts = [text.get_text() for text in figure.axes[0].texts]
+        >>> [text for text in texts if "(N, 1)" in text]  # the statistics
+        ['mean (N, 1)', 'variance (N, 1)']
     """
     main, side = 3.15, 2.85
     boxes = {
@@ -135,6 +141,11 @@ def stages(values: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no step, or the steps differ in length.
+
+    Example:
+        >>> figure = stages({"input": [4.0, 2.0, 9.0], "centered": [-1.0, -3.0, 4.0]})
+        >>> [[float(bar.get_height()) for bar in axes.patches] for axes in figure.axes]
+        [[4.0, 2.0, 9.0], [-1.0, -3.0, 4.0]]
     """
     rows = {title: np.asarray(row, dtype=float) for title, row in values.items()}
     if not rows or len({row.shape for row in rows.values()}) != 1:
@@ -207,6 +218,11 @@ def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
 
     Raises:
         ValueError: if the two differ in shape or there are more than four rows.
+
+    Example:
+        >>> figure = rows_before_and_after([[1.0, 3.0], [10.0, 30.0]], [[-1.0, 1.0], [-1.0, 1.0]])
+        >>> [[line.get_xdata().tolist() for line in axes.lines] for axes in figure.axes]
+        [[[1.0, 3.0], [10.0, 30.0]], [[-1.0, 1.0], [-1.0, 1.0]]]
     """
     before, after = np.asarray(x, dtype=float), np.asarray(normalized, dtype=float)
     if before.shape != after.shape or before.ndim != 2 or len(before) > len(ROW_COLORS):
@@ -242,6 +258,11 @@ def scale_and_shift(rows: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no row.
+
+    Example:
+        >>> figure = scale_and_shift({"gamma 2, beta 1": [-1.0, 3.0, 1.0]})
+        >>> figure.axes[0].get_title(), float(figure.axes[0].lines[0].get_xdata()[0])  # the mean
+        ('gamma 2, beta 1', 1.0)
     """
     if not rows:
         raise ValueError("scale_and_shift: expected at least one row, but got none")

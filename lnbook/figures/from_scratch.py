@@ -28,6 +28,11 @@ def caught(results: ArrayLike, modules: Sequence[str], tests: Sequence[str]) -> 
 
     Raises:
         ValueError: if the sizes do not fit.
+
+    Example:
+        >>> figure = caught([[True, False]], ["unbiased variance"], ["values", "shape"])
+        >>> len(figure.axes[0].texts)  # crosses
+        1
     """
     grid = np.asarray(results, dtype=bool)
     if grid.shape != (len(modules), len(tests)) or grid.size == 0:

@@ -49,6 +49,12 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
 
     Raises:
         ValueError: if the three do not have one shape `(N, 3)` with N from 1 to 3.
+
+    Example:
+        >>> root = 1.5**0.5
+        >>> figure = space([[1, 2, 3]], [[-1, 0, 1]], [[-root, 0, root]])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['(1, 1, 1)', '$x_1$', '$x_2$', '$x_3$', 'mean 0']
     """
     before, between, after = (np.asarray(p, dtype=float) for p in (rows, centered, normalized))
     fits = before.ndim == 2 and before.shape[1] == 3 and 0 < len(before) <= len(FOLLOWED)
@@ -121,6 +127,11 @@ def plane(panels: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no panel, or the rows do not fit.
+
+    Example:
+        >>> figure = plane({"centered": [[-1, 0, 1], [2, -1, -1], [1, 1, -2]]})
+        >>> [round(float(line.get_ydata()[0]), 2) for line in figure.axes[0].lines]
+        [-1.22, 1.22, 2.45]
     """
     listed = {title: np.asarray(rows, dtype=float) for title, rows in panels.items()}
     shapes = [rows.shape for rows in listed.values()]
@@ -154,6 +165,11 @@ def invariances(table: ArrayLike, changes: Sequence[str], methods: Sequence[str]
 
     Raises:
         ValueError: if the names do not fit the table.
+
+    Example:
+        >>> figure = invariances([[True, False]], ["a factor on an example"], ["LN", "BN"])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['same', 'changes']
     """
     same = np.asarray(table, dtype=bool)
     if same.shape != (len(changes), len(methods)):
@@ -206,6 +222,11 @@ def clouds(panels: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no panel, or the points do not fit.
+
+    Example:
+        >>> figure = clouds({"before": [[1, 2], [3, 4]], "after": [[-1, 1], [-1, 1]]})
+        >>> [axes.get_title() for axes in figure.axes]
+        ['before', 'after']
     """
     listed = {title: np.asarray(points, dtype=float) for title, points in panels.items()}
     shapes = [points.shape for points in listed.values()]

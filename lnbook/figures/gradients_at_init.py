@@ -65,6 +65,11 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
 
     Raises:
         ValueError: the shapes do not fit.
+
+    Example:
+        >>> figure = growth([[1.0, 2.0], [1.0, 3.0]], low=[1.0, 1.5], high=[1.0, 2.5])
+        >>> figure.axes[0].lines[0].get_ydata().tolist()  # the mean of the runs
+        [1.0, 2.5]
     """
     lower, upper = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     if lower.ndim != 1 or lower.shape != upper.shape:
@@ -108,6 +113,11 @@ def by_depth(
 
     Raises:
         ValueError: there is no panel, or a shape does not fit.
+
+    Example:
+        >>> figure = by_depth([6, 12], {"": {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}}, ["gradient"])
+        >>> figure.axes[0].lines[0].get_xydata().tolist()
+        [[6.0, 1.5], [12.0, 1.0]]
     """
     if not panels or len(labels) != len(panels):
         raise ValueError(
@@ -153,6 +163,11 @@ def by_block(
 
     Raises:
         ValueError: there is no panel, or a shape does not fit.
+
+    Example:
+        >>> figure = by_block({"encoder": {"Pre-LN": [[4.0, 1.0], [2.0, 1.0]]}}, "gradient")
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [3.0, 1.0]
     """
     if not panels:
         raise ValueError("by_block: expected at least one panel, but got none")

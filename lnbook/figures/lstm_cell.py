@@ -72,6 +72,12 @@ def cell() -> Figure:
     Returns:
         A diagram that runs down: the cell state in the left column, the summed inputs of the
         gates in the middle and on the right, the three norms in blue.
+
+    Example:
+        >>> figure = cell()
+        >>> texts = [text.get_text() for text in figure.axes[0].texts]
+        >>> texts.count("LN")
+        3
     """
     figure = Figure(figsize=(WIDTH, 5.6))
     axes = figure.subplots()
@@ -154,6 +160,11 @@ def gates(
 
     Raises:
         ValueError: if there is no panel.
+
+    Example:
+        >>> figure = gates({"one norm": ([0.0, 1.0, -0.5, 0.5], [1.0, 0.5, 0.5, 1.0])})
+        >>> np.asarray(figure.axes[0].lines[1].get_xdata()).tolist()  # the means
+        [0.0, 1.0, -0.5, 0.5]
     """
     if not groups:
         raise ValueError("gates: expected at least one panel, but got none")
@@ -203,6 +214,11 @@ def over_steps(
 
     Raises:
         ValueError: if there is no panel, or values have another shape.
+
+    Example:
+        >>> figure = over_steps({"cell state": {"Ba": [[1.0, 2.0, 3.0], [1.0, 4.0, 5.0]]}})
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [1.0, 3.0, 4.0]
     """
     if not panels:
         raise ValueError("over_steps: expected at least one panel, but got none")

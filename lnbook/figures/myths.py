@@ -28,6 +28,11 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
 
     Raises:
         ValueError: if there is no line or too many, or their numbers do not fit.
+
+    Example:
+        >>> figure = effects({"LN": [0.5, 4.0], "BN": [1.0, 1.0]}, ["age", "income"])
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[0.5, 4.0], [1.0, 1.0]]
     """
     drawn = {name: np.asarray(values, dtype=float) for name, values in lines.items()}
     shapes = [values.shape for values in drawn.values()]

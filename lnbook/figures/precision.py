@@ -35,6 +35,12 @@ def variance_errors(
 
     Raises:
         ValueError: if there is no way or more than four, or the shapes differ.
+
+    Example:
+        >>> errors = {"one pass": [1e-6, 1e-2], "two passes": [1e-7, 1e-7]}
+        >>> figure = variance_errors([1.0, 100.0], errors, predicted=[1e-6, 1e-2])
+        >>> [line.get_label() for line in figure.axes[0].lines[1:]]
+        ['prediction', 'one pass', 'two passes']
     """
     x, curves = _curves(means, errors, "variance_errors")
     expected = np.asarray(predicted, dtype=float)
@@ -69,6 +75,12 @@ def spread(sigma: ArrayLike, outputs: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no epsilon or more than four, or the shapes differ.
+
+    Example:
+        >>> figure = spread([0.001, 1.0], {"1e-5": [0.302, 1.0]})
+        >>> lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+        >>> lines["1e-5"].tolist()
+        [0.302, 1.0]
     """
     x, curves = _curves(sigma, outputs, "spread")
     figure = Figure(figsize=(WIDTH, 3.6))
@@ -95,6 +107,12 @@ def stretch(sigma: ArrayLike, factors: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no epsilon or more than four, or the shapes differ.
+
+    Example:
+        >>> figure = stretch([0.001, 1.0], {"1e-5": [302.0, 1.0]})
+        >>> lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+        >>> lines["1e-5"].tolist()
+        [302.0, 1.0]
     """
     x, curves = _curves(sigma, factors, "stretch")
     figure = Figure(figsize=(WIDTH, 3.7))

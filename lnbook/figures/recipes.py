@@ -29,6 +29,11 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
 
     Raises:
         ValueError: if there is no way or more than three, or a shape does not fit.
+
+    Example:
+        >>> figure = gains_over_training([0, 50], {"decay": [[1.0, 0.8], [1.0, 0.6]]})
+        >>> figure.axes[0].lines[1].get_ydata().round(2).tolist()  # the mean over the seeds
+        [1.0, 0.7]
     """
     x = np.asarray(steps, dtype=float)
     if not 1 <= len(gains) <= len(STYLES):

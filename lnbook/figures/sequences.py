@@ -35,6 +35,11 @@ def sentences(words: Sequence[Sequence[str]], length: int) -> Figure:
 
     Raises:
         ValueError: if there is no sentence, or one is longer than `length`.
+
+    Example:
+        >>> figure = sentences([["the", "cat", "sleeps"], ["it", "rains"]], length=4)
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['the', 'cat', 'sleeps', 'it', 'rains']
     """
     if not words or max(len(row) for row in words) > length:
         raise ValueError(
@@ -81,6 +86,11 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no norm.
+
+    Example:
+        >>> figure = padding([0, 4, 8], {"LN": [0.0, 0.0, 0.0], "BN": [0.0, 0.5, 0.75]})
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[0.0, 0.0, 0.0], [0.0, 0.5, 0.75]]
     """
     if not changes:
         raise ValueError("padding: expected at least one norm, but got none")
@@ -119,6 +129,11 @@ def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
 
     Raises:
         ValueError: if there is no size.
+
+    Example:
+        >>> figure = company({"2 sentences": [0.4, 1.1, 0.7], "64 sentences": [0.8, 0.9, 0.8]}, 0.6)
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['2 sentences', '64 sentences']
     """
     if not outputs:
         raise ValueError("company: expected at least one size of batch, but got none")
@@ -158,6 +173,13 @@ def reach(panels: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no panel, or an array has another shape.
+
+    Example:
+        >>> moved = np.zeros((3, 2, 3), dtype=bool)
+        >>> moved[:, 0] = np.triu(np.ones((3, 3)))  # later places of the same sentence
+        >>> figure = reach({"causal model": moved})
+        >>> [len(axes.lines) for axes in figure.axes]  # dots in each sentence
+        [6, 0]
     """
     arrays = {name: np.asarray(value, dtype=bool) for name, value in panels.items()}
     shapes = sorted({array.shape for array in arrays.values()})
@@ -219,6 +241,11 @@ def guesses(losses: Mapping[str, ArrayLike]) -> Figure:
 
     Raises:
         ValueError: if there is no model.
+
+    Example:
+        >>> figure = guesses({"LN": [[1.0, 1.25], [0.5, 0.75]]})
+        >>> figure.axes[0].lines[1].get_ydata().tolist()
+        [0.75, 1.0]
     """
     if not losses:
         raise ValueError("guesses: expected at least one model, but got none")

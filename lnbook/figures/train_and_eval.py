@@ -44,6 +44,11 @@ def companions(sizes: Sequence[int], layer: ArrayLike, batch: ArrayLike) -> Figu
 
     Raises:
         ValueError: the shapes do not fit.
+
+    Example:
+        >>> figure = companions([1, 4], [[0.5, 0.5], [0.5, 0.5]], [[np.nan, np.nan], [0.2, 0.9]])
+        >>> [axes.get_title() for axes in figure.axes]
+        ['BatchNorm, training mode', 'LayerNorm']
     """
     values = [np.asarray(layer, dtype=float), np.asarray(batch, dtype=float)]
     for array in values:
@@ -90,6 +95,11 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
 
     Raises:
         ValueError: there is no line.
+
+    Example:
+        >>> figure = running({"m = 0.5": [0.5, 1.25]}, batches=[1.0, 2.0], truth=1.5)
+        >>> [(line.get_label(), line.get_ydata().tolist()) for line in figure.axes[0].lines]
+        [('data mean', [1.5, 1.5]), ('m = 0.5', [0.5, 1.25]), ('batch means', [1.0, 2.0])]
     """
     _check_lines(lines, "running")
     figure = Figure(figsize=(WIDTH, 4.0))
@@ -120,6 +130,11 @@ def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) 
 
     Raises:
         ValueError: there is no line, or the labels differ.
+
+    Example:
+        >>> figure = errors({"m = 0.1": [0.9, 0.81]}, {"m = 0.1": [0.91, 0.8]})
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[0.9, 0.81], [0.91, 0.8]]
     """
     _check_lines(formula, "errors")
     if list(formula) != list(measured):
@@ -166,6 +181,11 @@ def accuracy_by_batch(
 
     Raises:
         ValueError: there is no line.
+
+    Example:
+        >>> figure = accuracy_by_batch([2, 32], {"BN": ([0.6, 0.9], [0.05, 0.01])}, {"LN": 0.95})
+        >>> [line.get_label() for line in figure.axes[0].lines]
+        ['BN', 'LN']
     """
     _check_lines(lines, "accuracy_by_batch")
     figure = Figure(figsize=(WIDTH, 3.4))
@@ -200,6 +220,11 @@ def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> F
 
     Raises:
         ValueError: there is no line.
+
+    Example:
+        >>> figure = accuracy_by_shift([0.0, 0.5], {"BN": ([0.9, 0.6], [0.01, 0.05])})
+        >>> figure.axes[0].lines[0].get_xydata().tolist()
+        [[0.0, 0.9], [0.5, 0.6]]
     """
     _check_lines(lines, "accuracy_by_shift")
     figure = Figure(figsize=(WIDTH, 3.4))
@@ -224,6 +249,11 @@ def accuracy_over_steps(steps: ArrayLike, lines: Mapping[str, ArrayLike]) -> Fig
 
     Raises:
         ValueError: there is no line.
+
+    Example:
+        >>> figure = accuracy_over_steps([10, 20], {"LN": [0.6, 0.8], "BN": [0.5, 0.9]})
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[0.6, 0.8], [0.5, 0.9]]
     """
     _check_lines(lines, "accuracy_over_steps")
     figure = Figure(figsize=(WIDTH, 3.6))

@@ -38,6 +38,12 @@ def curves(
 
     Raises:
         ValueError: if there is no panel.
+
+    Example:
+        >>> lines = {"Pre-LN": ([10, 20], [[3.0, 2.0], [3.5, 2.5]])}
+        >>> figure = curves({"with warm-up": lines}, {"unigram": 3.25})
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [3.25, 2.25]
     """
     _some(panels, "curves")
     figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 1.2))
@@ -70,6 +76,11 @@ def by_rate(
 
     Raises:
         ValueError: if there is no line.
+
+    Example:
+        >>> figure = by_rate({"Post-LN": {0.001: [2.5, 3.0], 0.002: [3.0, 3.5]}}, {"unigram": 3.25})
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [2.75, 3.25]
     """
     _some(lines, "by_rate")
     figure = Figure(figsize=(WIDTH, 4.6))
@@ -107,6 +118,11 @@ def by_block(
 
     Raises:
         ValueError: if there is no panel.
+
+    Example:
+        >>> figure = by_block({"Pre-LN": {"start": [1.0, 0.5], "end": [0.5, 0.25]}}, "gradient")
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[1.0, 0.5], [0.5, 0.25]]
     """
     _some(panels, "by_block")
     figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 1.0))
@@ -139,6 +155,11 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
 
     Raises:
         ValueError: if there is no line.
+
+    Example:
+        >>> figure = by_depth([6, 12], {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}, "change of the output")
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [1.5, 1.0]
     """
     _some(lines, "by_depth")
     figure = Figure(figsize=(WIDTH, 4.0))
@@ -172,6 +193,11 @@ def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> 
 
     Raises:
         ValueError: if there is no row.
+
+    Example:
+        >>> figure = finals({"Pre-LN": [2.0, 2.25], "Post-LN": [2.5, 3.0]}, {"unigram": 3.25})
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['Pre-LN', 'Post-LN', 'unigram']
     """
     _some(rows, "finals")
     figure = Figure(figsize=(WIDTH, 0.62 * len(rows) + 1.2))

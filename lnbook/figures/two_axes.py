@@ -35,6 +35,13 @@ def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) ->
 
     Raises:
         ValueError: if the shapes do not fit.
+
+    Example:
+        >>> x = np.array([[1.0, 3.0], [5.0, 9.0]])
+        >>> of_rows = np.stack([x.mean(1), x.var(1)])
+        >>> figure = columns_and_rows(x, np.stack([x.mean(0), x.var(0)]), of_rows)
+        >>> [text.get_text() for text in figure.axes[1].texts[-2:]]  # the variances of the rows
+        ['1.00', '4.00']
     """
     matrix = _matrix(x, "columns_and_rows")
     rows, columns = matrix.shape
@@ -84,6 +91,11 @@ def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = (
     Raises:
         ValueError: if there is no panel, or the matrices differ in shape.
         IndexError: if a framed cell lies outside.
+
+    Example:
+        >>> figure = signs({"by column": [[0.5, 0.25]], "by row": [[1.0, 0.75]]}, framed=[(0, 0)])
+        >>> [[text.get_text() for text in axes.texts] for axes in figure.axes]
+        [['0.50', '0.25'], ['1.00', '0.75']]
     """
     matrices = {title: _matrix(values, "signs") for title, values in panels.items()}
     shapes = sorted({matrix.shape for matrix in matrices.values()})

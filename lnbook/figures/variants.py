@@ -42,6 +42,12 @@ def by_block(
 
     Raises:
         ValueError: if there is no panel.
+
+    Example:
+        >>> lines = {"Pre-LN": [1.0, 2.0], "Post-LN": [1.0, 1.0]}
+        >>> figure = by_block({"stream": lines}, "mean square")
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[1.0, 2.0], [1.0, 1.0]]
     """
     if not panels:
         raise ValueError("by_block: expected at least one panel, but got none")
@@ -85,6 +91,13 @@ def keys(
 
     Raises:
         ValueError: if there is no panel.
+
+    Example:
+        >>> square = [[0, 0], [2, 0], [0, 2], [2, 2], [1, 1]]
+        >>> figure = keys({"raw": (square, [False, False, False, False, True])})
+        >>> line = figure.axes[0].lines[2]
+        >>> line.get_label(), line.get_xdata().tolist(), line.get_ydata().tolist()
+        ('cannot be selected', [1.0], [1.0])
     """
     if not panels:
         raise ValueError("keys: expected at least one panel, but got none")
@@ -131,6 +144,11 @@ def losses(
 
     Raises:
         ValueError: if there is no panel.
+
+    Example:
+        >>> figure = losses({"rate 0.001": {"Pre-LN": [2.0, 2.25]}}, worst=4.0, label="loss")
+        >>> figure.axes[0].lines[0].get_xdata().tolist()
+        [2.0, 2.25]
     """
     if not panels:
         raise ValueError("losses: expected at least one panel, but got none")
@@ -170,6 +188,11 @@ def xor(centered: ArrayLike, normalized: ArrayLike, threshold: float, radius: fl
 
     Returns:
         The line of the centered rows, the circle, and the cut.
+
+    Example:
+        >>> figure = xor([[-2, -1], [0, 1], [2, -1]], [[-0.9, -0.4], [0, 1], [0.9, -0.4]], 0.3, 1.0)
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [-1.0, 1.0, -1.0]
     """
     before, after = np.asarray(centered, dtype=float), np.asarray(normalized, dtype=float)
     figure = Figure(figsize=(WIDTH, 4.3))

@@ -97,19 +97,21 @@ def layer_norm_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Return the gradients of a loss with respect to input, weight and bias, by the formula.
 
-    With :math:`g = \gamma \, \partial L / \partial y` and means over the normalized dimensions,
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means over the normalized
+    dimensions,
 
     .. math::
-        \frac{\partial L}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
+        \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
         \overline{g \hat{x}} \right), \qquad
-        \frac{\partial L}{\partial \gamma} = \sum \frac{\partial L}{\partial y} \hat{x}, \qquad
-        \frac{\partial L}{\partial \beta} = \sum \frac{\partial L}{\partial y},
+        \frac{\partial \mathcal{L}}{\partial \gamma} = \sum \frac{\partial \mathcal{L}}{\partial y}
+        \hat{x}, \qquad
+        \frac{\partial \mathcal{L}}{\partial \beta} = \sum \frac{\partial \mathcal{L}}{\partial y},
 
     where the two sums run over all leading dimensions. Source: the chain rule applied to Ba,
     Kiros and Hinton 2016, eq. 3. The gradients can be differentiated again.
 
     Args:
-        grad_output: :math:`\partial L / \partial y`, of the shape of `input`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `input`.
         input: :math:`x`, of shape `(*, *normalized_shape)`, as in `layer_norm`.
         normalized_shape: tuple or list of the last dimensions of `input`.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.

@@ -52,8 +52,8 @@ class LayerNormFunction(torch.autograd.Function):
 
     .. math::
         y = \gamma \hat{x} + \beta, \qquad
-        \frac{\partial L}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
-        \overline{g \hat{x}} \right), \qquad g = \gamma \frac{\partial L}{\partial y}
+        \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
+        \overline{g \hat{x}} \right), \qquad g = \gamma \frac{\partial \mathcal{L}}{\partial y}
 
     Source: Ba, Kiros and Hinton 2016, eq. 3, and the chain rule; see `layer_norm` and
     `layer_norm_backward`, the plain forms, which it equals but for rounding. Arguments, shapes,

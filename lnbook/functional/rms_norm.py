@@ -88,18 +88,21 @@ def rms_norm_backward(
 ) -> tuple[Tensor, Tensor]:
     r"""Return the gradients of a loss with respect to input and weight, by the formula.
 
-    With :math:`g = \gamma \, \partial L / \partial y` and means over the normalized dimensions,
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means over the normalized
+    dimensions,
 
     .. math::
-        \frac{\partial L}{\partial x} = r \left( g - \hat{x} \, \overline{g \hat{x}} \right),
+        \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \hat{x} \,
+        \overline{g \hat{x}} \right),
         \qquad
-        \frac{\partial L}{\partial \gamma} = \sum \frac{\partial L}{\partial y} \hat{x},
+        \frac{\partial \mathcal{L}}{\partial \gamma} = \sum \frac{\partial \mathcal{L}}{\partial y}
+        \hat{x},
 
     where the sum runs over all leading dimensions. Source: the chain rule applied to Zhang and
     Sennrich 2019, eq. 4. The gradients can be differentiated again.
 
     Args:
-        grad_output: :math:`\partial L / \partial y`, of the shape of `input`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `input`.
         input: :math:`x`, of shape `(*, *normalized_shape)`, as in `rms_norm`.
         normalized_shape: tuple or list of the last dimensions of `input`.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
@@ -140,9 +143,9 @@ class RMSNormFunction(torch.autograd.Function):
     r"""RMS normalization with hand-written derivatives: `RMSNormFunction.apply(...)`.
 
     .. math::
-        y = \gamma \hat{x}, \qquad \frac{\partial L}{\partial x} =
+        y = \gamma \hat{x}, \qquad \frac{\partial \mathcal{L}}{\partial x} =
         r \left( g - \hat{x} \, \overline{g \hat{x}} \right), \qquad
-        g = \gamma \frac{\partial L}{\partial y}
+        g = \gamma \frac{\partial \mathcal{L}}{\partial y}
 
     Source: Zhang and Sennrich 2019, eq. 4, and the chain rule; see `rms_norm` and
     `rms_norm_backward`, the plain forms, which it equals but for rounding. Arguments, shapes,

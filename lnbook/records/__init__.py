@@ -30,6 +30,11 @@ class Record:
     Attributes:
         machine: the date, the versions and the kind of machine.
         measurements: one mapping for each measurement.
+
+    Example:
+        >>> record = Record(machine(), [{"form": "native", "seconds": 0.5}])
+        >>> str(record).startswith("recorded on 20")
+        True
     """
 
     machine: dict[str, Any]
@@ -52,6 +57,11 @@ def read(name: str) -> Record:
 
     Raises:
         ValueError: there is no record of that name.
+
+    Example:
+        >>> record = read("norms-cpu")
+        >>> sorted(record.machine)[:3], len(record.measurements) > 10
+        (['allocator', 'cores', 'date'], True)
     """
     path = FOLDER / f"{name}.json"
     if not path.is_file():
@@ -77,6 +87,14 @@ def write(
 
     Returns:
         Where the record stands.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from unittest.mock import patch
+        >>> with TemporaryDirectory() as folder, patch("lnbook.records.FOLDER", Path(folder)):
+        ...     path = write("small", [{"seconds": 0.5}], threads=1)
+        ...     print(path.name, read("small").measurements)
+        small.json [{'seconds': 0.5}]
     """
     record = {"machine": machine() | more, "measurements": list(measurements)}
     path = FOLDER / f"{name}.json"
@@ -85,7 +103,12 @@ def write(
 
 
 def machine() -> dict[str, Any]:
-    """Return the date, the versions and the kind of this machine."""
+    """Return the date, the versions and the kind of this machine.
+
+    Example:
+        >>> machine()["torch"] == torch.__version__.partition("+")[0]
+        True
+    """
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),

@@ -34,6 +34,11 @@ class BatchNormResult(NamedTuple):
         variance: :math:`v`, biased, of shape `(C,)`.
         running_mean: the running mean after this batch, of shape `(C,)`.
         running_var: the running variance after this batch, of shape `(C,)`.
+
+    Example:
+        >>> result = batch_norm_forward([[1.0, 10.0], [3.0, 30.0]], eps=0.0)
+        >>> result.mean, result.variance
+        (array([ 2., 20.]), array([  1., 100.]))
     """
 
     y: Array
@@ -160,19 +165,21 @@ def batch_norm_backward(
 ) -> tuple[Array, Array, Array]:
     r"""Return the gradients of a loss with respect to input, weight and bias, in training.
 
-    With :math:`g = \gamma \, \partial L / \partial y` and means over all values of a channel,
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means over all values of a
+    channel,
 
     .. math::
-        \frac{\partial L}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
+        \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
         \overline{g \hat{x}} \right), \qquad
-        \frac{\partial L}{\partial \gamma} = \sum \frac{\partial L}{\partial y} \hat{x}, \qquad
-        \frac{\partial L}{\partial \beta} = \sum \frac{\partial L}{\partial y}.
+        \frac{\partial \mathcal{L}}{\partial \gamma} = \sum \frac{\partial \mathcal{L}}{\partial y}
+        \hat{x}, \qquad
+        \frac{\partial \mathcal{L}}{\partial \beta} = \sum \frac{\partial \mathcal{L}}{\partial y}.
 
     It is the formula of layer normalization with other means. Source: Ioffe and Szegedy 2015,
     section 3, collected.
 
     Args:
-        grad_output: :math:`\partial L / \partial y`, of the shape of `x`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `x`.
         x: real array of shape `(N, C, *)`; converted to float64.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         eps: what is added to the variance, finite and at least 0.

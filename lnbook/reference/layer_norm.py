@@ -36,6 +36,11 @@ class LayerNormResult(NamedTuple):
         mean: :math:`\mu`, with the normalized dimensions kept as 1, so that it broadcasts.
         variance: :math:`v`, biased, of the shape of `mean`.
         rstd: :math:`r = (v + \epsilon)^{-1/2}`, of the shape of `mean`.
+
+    Example:
+        >>> result = layer_norm_forward([[1.0, 3.0], [10.0, 30.0]], normalized_shape=2, eps=0.0)
+        >>> result.mean.tolist(), result.rstd.tolist()
+        ([[2.0], [20.0]], [[1.0], [0.1]])
     """
 
     y: Array
@@ -154,22 +159,23 @@ def layer_norm_backward(
 ) -> tuple[Array, Array, Array]:
     r"""Return the gradients of a loss with respect to `x`, weight and bias.
 
-    With :math:`g_i = \gamma_i \, \partial L / \partial y_i` and means over the :math:`H`
+    With :math:`g_i = \gamma_i \, \partial \mathcal{L} / \partial y_i` and means over the :math:`H`
     normalized elements,
 
     .. math::
-        \frac{\partial L}{\partial x_i} = r \left( g_i - \frac{1}{H} \sum_j g_j
+        \frac{\partial \mathcal{L}}{\partial x_i} = r \left( g_i - \frac{1}{H} \sum_j g_j
         - \hat{x}_i \, \frac{1}{H} \sum_j g_j \hat{x}_j \right), \qquad
-        \frac{\partial L}{\partial \gamma_i} = \sum_n
-        \frac{\partial L}{\partial y_{ni}} \, \hat{x}_{ni}, \qquad
-        \frac{\partial L}{\partial \beta_i} = \sum_n \frac{\partial L}{\partial y_{ni}}
+        \frac{\partial \mathcal{L}}{\partial \gamma_i} = \sum_n
+        \frac{\partial \mathcal{L}}{\partial y_{ni}} \, \hat{x}_{ni}, \qquad
+        \frac{\partial \mathcal{L}}{\partial \beta_i} = \sum_n
+        \frac{\partial \mathcal{L}}{\partial y_{ni}}
 
     where :math:`n` runs over all leading dimensions. Source: the chain rule applied to Ba,
     Kiros and Hinton 2016, eq. 3; exact for every :math:`\epsilon > 0`, since :math:`\hat{x}`
     holds the same :math:`r`. The bias itself is no argument: no gradient depends on it.
 
     Args:
-        grad_output: :math:`\partial L / \partial y`, real, of the shape of `x`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, real, of the shape of `x`.
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
         normalized_shape: the last dimensions of `x`; an int stands for one dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.

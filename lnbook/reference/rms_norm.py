@@ -61,18 +61,21 @@ def rms_norm_backward(
 ) -> tuple[Array, Array]:
     r"""Return the gradients of a loss with respect to input and weight.
 
-    With :math:`g = \gamma \, \partial L / \partial y` and a mean over the normalized dimensions,
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and a mean over the normalized
+    dimensions,
 
     .. math::
-        \frac{\partial L}{\partial x} = r \left( g - \hat{x} \, \overline{g \hat{x}} \right),
+        \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \hat{x} \,
+        \overline{g \hat{x}} \right),
         \qquad
-        \frac{\partial L}{\partial \gamma} = \sum \frac{\partial L}{\partial y} \hat{x},
+        \frac{\partial \mathcal{L}}{\partial \gamma} = \sum \frac{\partial \mathcal{L}}{\partial y}
+        \hat{x},
 
     where the sum runs over all leading dimensions. Source: the chain rule applied to Zhang and
     Sennrich 2019, eq. 4.
 
     Args:
-        grad_output: :math:`\partial L / \partial y`, of the shape of `x`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `x`.
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
         normalized_shape: the last dimensions of `x`; an int stands for one dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.

@@ -25,6 +25,10 @@ class History:
         losses: the loss of each step, computed before its update.
         steps: the steps, counted from 1, after which something was measured.
         measures: for each measure, its values after these steps.
+
+    Example:
+        >>> History(losses=[2.5, 1.5]).diverged, History(losses=[2.5, math.inf]).diverged
+        (False, True)
     """
 
     losses: list[float] = field(default_factory=list)

@@ -95,9 +95,9 @@ class SelfAttention(nn.Module):
 
     `qk_norm` normalizes each head's query and key before their product:
 
-    - `"l2"`: :math:`g \, \hat{q} \cdot \hat{k}` with unit vectors and one learnt scale
+    - `"l2"`: :math:`g \, \hat{q} \cdot \hat{k}` with unit vectors and one learned scale
       :math:`g` in place of :math:`1/\sqrt{d_h}` (Henry et al. 2020);
-    - `"layer_norm"`: LN of q and of k with a learnt gain and no bias, shared by the heads
+    - `"layer_norm"`: LN of q and of k with a learned gain and no bias, shared by the heads
       (Dehghani et al. 2023, ViT-22B); `"rms_norm"`: the same with RMSNorm.
 
     Args:
@@ -223,7 +223,7 @@ class SelfAttention(nn.Module):
         query, key, value = self._projections(src)
         mask, is_causal = merge_masks(query, attn_mask, key_padding_mask, is_causal)
         dropout = self.dropout if self.training else 0.0
-        scale = 1.0 if self.qk_norm == "l2" else None  # the learnt scale is in the query
+        scale = 1.0 if self.qk_norm == "l2" else None  # the learned scale is in the query
         weights = None
         if need_weights:
             heads, weights = dot_product_attention(

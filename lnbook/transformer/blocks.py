@@ -35,7 +35,13 @@ ACTIVATIONS: dict[str, Branch] = {"relu": F.relu, "gelu": F.gelu}
 
 
 class BlockOptions(TypedDict, total=False):
-    """The options of every block, for the classes that make blocks."""
+    """The options of every block, for the classes that make blocks.
+
+    Example:
+        >>> options: BlockOptions = {"norm": "rms_norm", "dropout": 0.0}
+        >>> type(PreLNBlock(8, 2, **options).norm1).__name__
+        'RMSNorm'
+    """
 
     dim_feedforward: int
     dropout: float
@@ -79,6 +85,13 @@ class TransformerBlock(nn.Module, abc.ABC):
         TypeError: at construction, for an argument of the wrong type.
         ValueError: at construction, for a size below 1, a `d_model` that is no multiple of
             `nhead`, a share outside 0 to 1, a negative or infinite eps, or an unknown name.
+
+    Example:
+        >>> block = PreLNBlock(8, nhead=2, dim_feedforward=16)
+        >>> isinstance(block, TransformerBlock), block.needs_final_norm
+        (True, True)
+        >>> block(torch.zeros(4, 5, 8)).shape
+        torch.Size([4, 5, 8])
     """
 
     # Whether a stack of such blocks leaves its output without a norm.

@@ -19,7 +19,7 @@ class CausalLanguageModel(nn.Module):
         x_t = E_{w_t} + P_t, \qquad h = \operatorname{Encoder}(x), \qquad
         \log p(w_{t+1} \mid w_1, \dots, w_t) = \operatorname{log\,softmax}(W h_t + b)
 
-    Source: Vaswani et al. 2017, the masked decoder without its cross-attention, with learnt
+    Source: Vaswani et al. 2017, the masked decoder without its cross-attention, with learned
     positions. Every position sees itself and earlier ones only.
 
     Args:

@@ -12,6 +12,12 @@ from bookbuild.book import Book
 ROOT = Path(__file__).resolve().parents[2]
 
 INDEX = """\
+---
+myst:
+  html_meta:
+    description: "The first page of a small book, with a term and an equation to refer to."
+---
+
 # A small book
 
 A {term}`row` of numbers, and equation {eq}`sum` in [the chapter](part/chapter.md).
@@ -32,6 +38,9 @@ CHAPTER = """\
 jupytext:
   text_representation: {extension: .md, format_name: myst, format_version: 0.13}
 kernelspec: {name: python3, display_name: Python 3, language: python}
+myst:
+  html_meta:
+    description: "The chapter of a small book, with two cells whose outputs are compared."
 ---
 
 # The chapter
@@ -100,7 +109,7 @@ def make_small_book(root: Path) -> SmallBook:
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
     (root / "lnbook").mkdir()
     (root / "lnbook" / "__init__.py").write_text("")
-    for name in ("mime.py", "progress.py"):  # what the build itself imports
+    for name in ("mime.py", "progress.py", "style.py"):  # what the build itself imports
         shutil.copy(ROOT / "lnbook" / name, root / "lnbook" / name)
     (root / "lnbook" / "constants.py").write_text("HALF = 21\n")
     (root / "lnbook" / "unrelated.py").write_text("OTHER = 1\n")

@@ -1,7 +1,10 @@
 """The reference shows every public name of lnbook."""
 
 import ast
+import importlib
+import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,3 +54,31 @@ def test_public_modules_are_found() -> None:
     found = public_modules()
     assert {"lnbook.layers", "lnbook.notebook", "lnbook.data.text"} <= set(found)
     assert "lnbook.layers.layer_norm" not in found
+
+
+def public_objects() -> Iterator[tuple[str, object]]:
+    """The functions and classes that the modules name as public; constants are left out."""
+    for name in public_modules():
+        module = importlib.import_module(name)
+        for public in module.__all__:
+            value = getattr(module, public)
+            if inspect.isroutine(value) or inspect.isclass(value):
+                yield f"{name}.{public}", value
+
+
+@pytest.mark.parametrize(
+    "value", [pytest.param(value, id=name) for name, value in public_objects()]
+)
+def test_every_public_name_has_an_example(value: object) -> None:
+    assert ">>>" in (value.__doc__ or ""), "show in its docstring how it is used"
+
+
+def test_public_objects_are_found() -> None:
+    found = dict(public_objects())
+    assert {"lnbook.layers.LayerNorm", "lnbook.figures.formula.stages"} <= found.keys()
+    assert "lnbook.experiments.speed.LSTM_STEPS" not in found
+
+
+def test_the_examples_are_run(pytestconfig: pytest.Config) -> None:
+    assert "lnbook" in pytestconfig.getini("testpaths")
+    assert pytestconfig.getoption("doctestmodules")

@@ -6,7 +6,9 @@ import pytest
 
 from bookbuild.check_html import problems_of
 
-SOUND = """<!doctype html><html><head><link rel="canonical" href="https://example.org/">
+SOUND = """<!doctype html><html><head><title>A page</title>
+<meta name="description" content="A page that has everything a page needs, and nothing else.">
+<link rel="canonical" href="https://example.org/">
 <link rel="stylesheet" href="_static/a.css"></head><body><article>
 <p id="here">Text, <a href="#here">a place</a>, <a href="other.html#there">another</a>,
 <a href="https://example.org/">a site</a>, <code>{term}`raw`</code>.</p>
@@ -18,7 +20,10 @@ def html(tmp_path: Path) -> Path:
     (tmp_path / "_static").mkdir()
     (tmp_path / "_static" / "a.css").write_text("")
     (tmp_path / "_static" / "a.svg").write_text("<svg/>")
-    (tmp_path / "other.html").write_text("<article><p id='there'>Text</p></article>")
+    (tmp_path / "other.html").write_text(
+        "<head><title>Another</title><meta name='description' content='Another sound page, to "
+        "which the first page has a link.'></head><article><p id='there'>Text</p></article>"
+    )
     (tmp_path / "index.html").write_text(SOUND)
     return tmp_path
 
@@ -43,6 +48,10 @@ def test_no_page_at_all(tmp_path: Path) -> None:
             "text on stderr",
         ),
         ("Text,", "Text, {term}`raw`", "a role that was not read"),
+        ("Text,", "<div class='admonition dropdown'>x</div>", "no title to unfold it by"),
+        ("<title>A page</title>", "", "has no title"),
+        ("A page that has everything a page needs, and nothing else.", "Short.", "of 6 letters"),
+        ("and nothing else.", "and nothing else." + 120 * "x", "description of 178 letters"),
         ('href="#here"', 'href="#gone"', "a place that does not exist: #gone"),
         ("other.html#there", "other.html#gone", "a place that does not exist: other.html#gone"),
         ("other.html#there", "gone.html", "a file that does not exist: gone.html"),
@@ -61,3 +70,13 @@ def test_a_fault_is_found(html: Path, old: str, new: str, expected: str) -> None
     assert len(found) == 1, found
     assert found[0].startswith("index.html: ")
     assert expected in found[0]
+
+
+def test_two_pages_with_one_description(html: Path) -> None:
+    other = html / "other.html"
+    description = "A page that has everything a page needs, and nothing else."
+    other.write_text(
+        f"<title>x</title><meta name='description' content='{description}'>"
+        "<article><p id='there'></p></article>"
+    )
+    assert problems_of(html) == ["other.html: has the same description as index.html"]

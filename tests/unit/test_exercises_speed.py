@@ -154,7 +154,7 @@ def once_each(first, second, clock, rounds):
         (lambda first, second, *_: first(), "still missing"),
         (lambda *_: 1 / 0, "raised ZeroDivisionError"),
         (timer(upside_down=True), "upside down"),
-        (timer(middle=statistics.mean), "take the median of the rounds"),
+        (timer(middle=statistics.mean), "take the median of these"),
         (totals, "both spoil it"),
         (timer(in_turn=False), "run the two in turn"),
         (once_each, "The first calls spoil it"),

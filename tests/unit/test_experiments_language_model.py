@@ -137,9 +137,12 @@ def test_clip_limits_the_gradient_and_not_the_step_of_adam(text: Text) -> None:
 
 
 def test_frequencies_start_near_the_unigram_loss(text: Text) -> None:
-    plain, counted = (
-        experiments.train(text, steps=0, frequencies=wanted, **TINY) for wanted in (False, True)
+    plain, scaled, counted = (
+        experiments.train(text, steps=0, frequencies=wanted, head_scale=scale, **TINY)
+        for wanted, scale in ((False, 1.0), (False, 0.1), (True, 0.1))
     )
+    assert torch.equal(scaled.model.head.weight, counted.model.head.weight)
+    assert torch.equal(scaled.model.head.bias, plain.model.head.bias)
     unigram = experiments.baselines(text)["unigram"]
     assert abs(counted.final - unigram) < 0.05 < abs(plain.final - unigram)
     torch.testing.assert_close(10 * counted.model.head.weight, plain.model.head.weight)

@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 
 from lnbook.mime import FIGURE_RECORD
-from lnbook.notebook import set_up
+from lnbook.notebook import THREADS, set_up
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +38,24 @@ def test_all_generators_start_anew() -> None:
     assert set_up(seed=4).normal() != first[0]
 
 
-def test_one_thread() -> None:
+def test_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(THREADS, raising=False)
     torch.set_num_threads(2)
     set_up()
     assert torch.get_num_threads() == 1
+
+
+def test_more_threads_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(THREADS, "2")
+    set_up()
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", ""])
+def test_threads_that_are_no_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(THREADS, text)
+    with pytest.raises(ValueError, match=f"to be a number of threads, but got '{text}'"):
+        set_up()
 
 
 def test_four_digits() -> None:
@@ -64,7 +78,7 @@ def test_seed_out_of_range(seed: int) -> None:
 
 
 DRAW = """
-from lnbook.notebook import set_up
+from lnbook.notebook import THREADS, set_up
 set_up()
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure

@@ -1,0 +1,201 @@
+/**
+ * Describes a figure as a tree, writes it as text for the page, and brings a page up to date.
+ *
+ * The build writes the first state of a figure into the page; in the browser the same functions
+ * change what differs. So the figure without JavaScript and the live one are the same drawing, and
+ * what has the focus keeps it.
+ */
+(function (root) {
+  "use strict";
+
+  const SVG = "http://www.w3.org/2000/svg";
+  const VOID = new Set(["input", "br"]);
+
+  /**
+   * One element of a tree. Attributes that are null, undefined or false are left out; numbers are
+   * written with two decimals, which is enough for places in a drawing.
+   *
+   * @param {string} tag
+   * @param {Object<string, any>} attributes
+   * @param {...any} children elements, texts, or arrays of them
+   */
+  function h(tag, attributes, ...children) {
+    const kept = {};
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (typeof value === "number") kept[name] = String(Number(value.toFixed(2)));
+      else kept[name] = value === true ? "" : String(value);
+    }
+    const list = [];
+    for (const child of children.flat(Infinity)) {
+      if (child === null || child === undefined || child === false || child === "") continue;
+      if (typeof child === "object") list.push(child);
+      else if (typeof list[list.length - 1] === "string") list[list.length - 1] += child;
+      else list.push(String(child)); // neighboring texts are one text for a browser
+    }
+    return { tag, attributes: kept, children: list };
+  }
+
+  function escaped(text) {
+    const names = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+    return text.replace(/[&<>"]/g, (letter) => names[letter]);
+  }
+
+  /** A tree as HTML. @returns {string} */
+  function markup(tree) {
+    if (typeof tree === "string") return escaped(tree);
+    const attributes = Object.entries(tree.attributes).map(([k, v]) => ` ${k}="${escaped(v)}"`);
+    const open = `<${tree.tag}${attributes.join("")}>`;
+    if (VOID.has(tree.tag)) return open;
+    return `${open}${tree.children.map(markup).join("")}</${tree.tag}>`;
+  }
+
+  function made(tree, parent) {
+    if (typeof tree === "string") return document.createTextNode(tree);
+    const inSvg = tree.tag === "svg" || parent.namespaceURI === SVG;
+    const element = inSvg
+      ? document.createElementNS(SVG, tree.tag)
+      : document.createElement(tree.tag);
+    patch(element, tree);
+    return element;
+  }
+
+  /** Change an element of the page, where it differs, to what a tree says. */
+  function patch(element, tree) {
+    for (const name of element.getAttributeNames())
+      if (!(name in tree.attributes)) element.removeAttribute(name);
+    for (const [name, value] of Object.entries(tree.attributes))
+      if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+    if (element.tagName === "INPUT") {
+      // Once a reader has used it, an input no longer follows its attributes.
+      const { value, checked } = tree.attributes;
+      if (value !== undefined && element.value !== value) element.value = value;
+      element.checked = checked !== undefined;
+    }
+    tree.children.forEach((child, i) => {
+      const there = element.childNodes[i];
+      if (!there) element.appendChild(made(child, element));
+      else if (typeof child === "string" && there.nodeType === 3) {
+        if (there.data !== child) there.data = child;
+      } else if (typeof child === "object" && there.localName === child.tag) patch(there, child);
+      else element.replaceChild(made(child, element), there);
+    });
+    while (element.childNodes.length > tree.children.length) element.lastChild.remove();
+  }
+
+  /** A number with a fixed count of decimals, a true minus sign, and no minus zero. */
+  function fixed(value, digits = 2) {
+    if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
+    const text = Math.abs(value).toFixed(digits);
+    return value < 0 && Number(text) !== 0 ? `−${text}` : text;
+  }
+
+  const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+
+  /** Ten to a whole power, with raised digits. */
+  function power(exponent) {
+    return "10" + [...String(exponent)].map((letter) => RAISED[letter]).join("");
+  }
+
+  /** A number that may be tiny: four decimals, or a factor and a power of ten. */
+  function tiny(value) {
+    if (!Number.isFinite(value) || value === 0 || Math.abs(value) >= 1e-3) return fixed(value, 4);
+    const [factor, exponent] = value.toExponential(1).split("e");
+    return `${factor.replace("-", "−")} · ${power(Number(exponent))}`;
+  }
+
+  /** A number as text that also carries all of its digits. */
+  function number(name, value, shown) {
+    return h("data", { value: String(value), "data-name": name }, shown);
+  }
+
+  /** The names of the colors: those of the site, and what they are outside of it. */
+  const color = {
+    ink: "var(--ln-ink, #1F2430)",
+    paper: "var(--ln-paper, #FFFFFF)",
+    muted: "var(--ln-muted, #5B6472)",
+    rule: "var(--ln-rule, #D5D9E0)",
+    surface: "var(--ln-surface, #F4F6F8)",
+    blue: "var(--ln-blue, #0072B2)",
+    vermilion: "var(--ln-vermilion, #D55E00)",
+    green: "var(--ln-green, #00795A)",
+    purple: "var(--ln-purple, #A8558A)",
+    orange: "var(--ln-orange, #B57500)",
+    sky: "var(--ln-sky, #56B4E9)",
+  };
+
+  /** The drawing of a figure: an image with a text, or, once it is live, a group of controls. */
+  function svg(width, height, alt, live, ...children) {
+    return h(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        width: String(width),
+        height: String(height),
+        class: "ln-play-drawing",
+        role: live ? "group" : "img",
+        "aria-label": alt,
+        "font-size": "13",
+        fill: color.ink,
+      },
+      children
+    );
+  }
+
+  /** A slider of the page itself, with its value beside it. */
+  function range(act, label, spoken, value, [min, max, step], shown, index) {
+    return h(
+      "label",
+      { class: "ln-play-range" },
+      h("span", { class: "ln-play-name", "aria-hidden": "true" }, label),
+      h("input", {
+        type: "range",
+        "data-act": act,
+        "data-index": index === undefined ? null : String(index),
+        min: String(min),
+        max: String(max),
+        step: String(step),
+        value: String(value),
+        "aria-label": spoken,
+        "aria-valuetext": shown,
+      }),
+      h("span", { class: "ln-play-value", "aria-hidden": "true" }, shown)
+    );
+  }
+
+  /** A choice of one among a few. */
+  function choice(id, act, legend, options, chosen) {
+    return h(
+      "fieldset",
+      { class: "ln-play-choice" },
+      h("legend", {}, legend),
+      options.map(([value, text]) =>
+        h(
+          "label",
+          {},
+          h("input", {
+            type: "radio",
+            name: `${id}-${act}`,
+            "data-act": act,
+            value: String(value),
+            checked: String(value) === String(chosen),
+          }),
+          h("span", {}, text)
+        )
+      )
+    );
+  }
+
+  /** A button. */
+  function button(act, value, text) {
+    return h("button", { type: "button", "data-act": act, "data-value": String(value) }, text);
+  }
+
+  /** All controls: hidden without JavaScript, and without effect until it is there. */
+  function controls(live, ...children) {
+    return h("fieldset", { class: "ln-play-controls", disabled: !live, "aria-label": "Controls" }, children);
+  }
+
+  root.Drawing = { h, markup, patch, fixed, power, tiny, number, color, svg, range, choice, button, controls };
+  root.Playground = root.Playground || {};
+})(globalThis);

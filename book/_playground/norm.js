@@ -1,0 +1,376 @@
+/** The figure `norm`: one row on its way through LayerNorm, and a gradient on its way back. */
+(function () {
+  "use strict";
+
+  const { h, fixed, power, tiny, number, color, svg, range, choice, button, controls } = Drawing;
+  const { forward, backward, sum, dot } = NormMath;
+
+  const WIDTH = 380;
+  const [LEFT, RIGHT] = [34, 316]; // between them stand the features; direct labels stand outside
+  const SUBSCRIPTS = "₁₂₃₄₅₆";
+  const MOST = 6;
+  const NO_EPS = -9; // the place of the slider that stands for an epsilon of 0
+
+  const PRESETS = {
+    chapter: {
+      text: "[4, 2, 8]",
+      x: [4, 2, 8],
+      gamma: [1.5, 1, 0.5],
+      beta: [0.5, 0, -0.5],
+      dy: [1, 0, 0],
+    },
+    thousand: {
+      text: "the same, mean 1000 higher",
+      x: [1004, 1002, 1008],
+      gamma: [1.5, 1, 0.5],
+      beta: [0.5, 0, -0.5],
+      dy: [1, 0, 0],
+      low: 995,
+    },
+    constant: { text: "a constant row", x: [3, 3, 3, 3], dy: [1, -0.5, 0, 0] },
+    outlier: { text: "one outlier", x: [1, 0.5, 0, 1.5, 0.5, 9], dy: [0, 0, 0, 0, 0, 1] },
+  };
+
+  function preset(name) {
+    const { x, gamma, beta, dy, low } = PRESETS[name];
+    return {
+      preset: name,
+      x: x.slice(),
+      gamma: gamma ? gamma.slice() : x.map(() => 1),
+      beta: beta ? beta.slice() : x.map(() => 0),
+      dy: dy.slice(),
+      low: low || -5,
+      chosen: gamma ? "0" : "all",
+    };
+  }
+
+  /** The first state. @param {{preset?: string, gradient?: boolean, epsPower?: number}} options */
+  function start(options) {
+    return {
+      id: options.id || "norm",
+      alt: options.alt || "",
+      gradient: true,
+      epsPower: -5,
+      ...preset(options.preset || "chapter"),
+      ...options,
+    };
+  }
+
+  function epsilon(state) {
+    return state.epsPower === NO_EPS ? 0 : 10 ** state.epsPower;
+  }
+
+  function epsilonText(state) {
+    return state.epsPower === NO_EPS ? "0" : power(state.epsPower);
+  }
+
+  function computed(state) {
+    const eps = epsilon(state);
+    return {
+      eps,
+      ...forward(state.x, state.gamma, state.beta, eps),
+      ...backward(state.dy, state.x, state.gamma, eps),
+    };
+  }
+
+  // Drawing ---------------------------------------------------------------------------------------
+
+  /** A place for the bars of all features: from `top` down, with a scale from `low` to `high`. */
+  function panel(top, height, low, high) {
+    const scale = (value) => top + height - ((value - low) / (high - low)) * height;
+    const within = (value) => scale(Math.min(high, Math.max(low, value)));
+    return { top, height, low, high, scale: within };
+  }
+
+  function column(state, i) {
+    const width = (RIGHT - LEFT) / state.x.length;
+    return LEFT + (i + 0.5) * width;
+  }
+
+  function heading(place, symbol, text, tint) {
+    const y = place.top - (place.headroom || 19);
+    return [
+      h("rect", { x: 0, y: y - 9.5, width: 10, height: 10, rx: 2, fill: tint }),
+      h("text", { x: 16, y }, h("tspan", { "font-weight": "650" }, symbol), h("tspan", { fill: color.muted }, `  ${text}`)),
+    ];
+  }
+
+  function line(x1, y1, x2, y2, stroke, more) {
+    return h("line", { x1, y1, x2, y2, stroke, ...more });
+  }
+
+  function tick(place, value, digits = 0) {
+    return h(
+      "text",
+      { x: LEFT - 8, y: place.scale(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted },
+      fixed(value, digits)
+    );
+  }
+
+  function frame(place, digits) {
+    const middle = place.low < 0 && place.high > 0 ? 0 : null;
+    return [
+      line(LEFT, place.scale(place.low), LEFT, place.scale(place.high), color.rule),
+      tick(place, place.low, digits),
+      tick(place, place.high, digits),
+      middle !== null && tick(place, 0),
+      middle !== null && line(LEFT, place.scale(0), RIGHT, place.scale(0), color.rule),
+    ];
+  }
+
+  /** One value as a bar from `from`, with its number at its end. */
+  function bar(state, place, i, value, from, tint, digits) {
+    const x = column(state, i);
+    const known = Number.isFinite(value);
+    const y = known ? place.scale(value) : place.scale(0);
+    const start = place.scale(from);
+    const above = y <= start;
+    return [
+      h("rect", {
+        x: x - 9,
+        y: Math.min(y, start),
+        width: 18,
+        height: known ? Math.abs(y - start) : 0,
+        rx: 2,
+        fill: tint,
+        "fill-opacity": "0.28",
+      }),
+      known && line(x - 9, y, x + 9, y, tint, { "stroke-width": "3", "stroke-linecap": "round" }),
+      h(
+        "text",
+        { x, y: above ? y - 7 : y + 17, "text-anchor": "middle", "font-size": "12" },
+        fixed(value, digits)
+      ),
+    ];
+  }
+
+  /** A bar that can be moved: a slider for a pointer, the keyboard and a screen reader. */
+  function handle(state, place, act, i, value, from, tint, name, step, live) {
+    const x = column(state, i);
+    const y = place.scale(value);
+    const above = y <= place.scale(from);
+    const slider = {
+      role: "slider",
+      tabindex: "0",
+      "data-act": act,
+      "data-index": String(i),
+      "data-top": String(place.scale(place.high)),
+      "data-bottom": String(place.scale(place.low)),
+      "data-step": String(step),
+      "aria-label": `${name} ${i + 1}`,
+      "aria-orientation": "vertical",
+      "aria-valuemin": String(place.low),
+      "aria-valuemax": String(place.high),
+      "aria-valuenow": String(value),
+      "aria-valuetext": `${name}${i + 1}, ${value}`,
+    };
+    return h(
+      "g",
+      { class: "ln-play-handle", ...(live ? slider : {}) },
+      h("rect", { x: x - 20, y: y - 22, width: 40, height: 44, rx: 8, fill: "transparent", class: "ln-play-reach" }),
+      h("rect", {
+        x: x - 9,
+        y: Math.min(y, place.scale(from)),
+        width: 18,
+        height: Math.abs(y - place.scale(from)),
+        fill: tint,
+        "fill-opacity": "0.28",
+      }),
+      h("circle", { cx: x, cy: y, r: 8, fill: tint, stroke: color.paper, "stroke-width": "2" }),
+      h("text", { x, y: above ? y - 13 : y + 23, "text-anchor": "middle", "font-weight": "650" }, fixed(value, value % 1 ? 1 : 0))
+    );
+  }
+
+  /** The smallest round number that is at least as large as all of these. */
+  function round(values, least) {
+    const largest = Math.max(least, ...values.filter(Number.isFinite).map(Math.abs));
+    const unit = 10 ** Math.floor(Math.log10(largest));
+    return unit * [1, 2, 2.5, 5, 10].find((factor) => unit * factor >= largest * (1 - 1e-9));
+  }
+
+  function aside(y, symbol, shown, tint) {
+    return h(
+      "text",
+      { x: RIGHT + 6, y: y + 4, fill: tint },
+      h("tspan", { "font-style": "italic", "font-weight": "650" }, symbol),
+      ` ${shown}`
+    );
+  }
+
+  function rowPanel(state, result, live) {
+    const place = { ...panel(42, 132, state.low, state.low + 15), headroom: 28 };
+    const sigma = Math.sqrt(result.variance);
+    const [up, middle, down] = [sigma, 0, -sigma].map((d) => place.scale(result.mean + d));
+    const apart = Math.abs(middle - up) < 18 ? middle - 18 : up;
+    return [
+      heading(place, "x", "the row: drag it", color.blue),
+      frame(place),
+      h("rect", { x: LEFT, y: up, width: RIGHT - LEFT, height: Math.max(0, down - up), fill: color.sky, "fill-opacity": "0.16" }),
+      line(LEFT, middle, RIGHT, middle, color.ink, { "stroke-dasharray": "5 4", "stroke-width": "1.3" }),
+      aside(middle, "μ", fixed(result.mean), color.ink),
+      aside(apart, "σ", fixed(sigma), color.muted),
+      state.x.map((value, i) => handle(state, place, "x", i, value, result.mean, color.blue, "x", 0.1, live)),
+    ];
+  }
+
+  function plainPanel(state, top, symbol, text, values, tint, least) {
+    const reach = round(values.map((value) => value * 1.1), least); // room for the numbers
+    const place = panel(top, 72, -reach, reach);
+    const digits = reach < 1 ? Math.ceil(-Math.log10(reach)) : reach % 1 ? 1 : 0;
+    return [
+      heading(place, symbol, text, tint),
+      frame(place, digits),
+      values.map((value, i) => bar(state, place, i, value, 0, tint, reach < 1 ? digits + 2 : 2)),
+    ];
+  }
+
+  function upstreamPanel(state, top, live) {
+    const place = panel(top, 72, -2, 2);
+    place.headroom = 22;
+    return [
+      heading(place, "∂L/∂y", "what comes back: drag it", color.purple),
+      frame(place),
+      state.dy.map((value, i) => handle(state, place, "dy", i, value, 0, color.purple, "dL/dy ", 0.1, live)),
+    ];
+  }
+
+  function parameters(state, top) {
+    const small = (x, y, text) =>
+      h("text", { x, y, "text-anchor": "middle", "font-size": "11", fill: color.muted }, text);
+    return state.x.map((_, i) => [
+      small(column(state, i), top, `γ ${fixed(state.gamma[i], 1)}`),
+      small(column(state, i), top + 14, `β ${fixed(state.beta[i], 1)}`),
+    ]);
+  }
+
+  function drawing(state, result, live) {
+    return svg(
+      WIDTH,
+      state.gradient ? 690 : 444,
+      state.alt,
+      live,
+      rowPanel(state, result, live),
+      plainPanel(state, 218, "x̂", "normalized", result.xhat, color.green, 2.5),
+      plainPanel(state, 334, "y = γ x̂ + β", "the output", result.y, color.orange, 2.5),
+      parameters(state, 423),
+      state.gradient && [
+        upstreamPanel(state, 488, live),
+        plainPanel(state, 604, "∂L/∂x", "what passes through to the row", result.dx, color.vermilion, 0.1),
+      ]
+    );
+  }
+
+  // Words and controls ----------------------------------------------------------------------------
+
+  function entry(term, name, value, shown, note) {
+    return h("div", {}, h("dt", {}, term), h("dd", {}, number(name, value, shown)), note && h("dd", { class: "ln-play-below" }, note));
+  }
+
+  function readout(state, result) {
+    const total = sum(result.dx);
+    const along = dot(result.dx, result.xhat);
+    return h(
+      "dl",
+      { class: "ln-play-readout" },
+      entry("mean μ", "mean", result.mean, fixed(result.mean, 4)),
+      entry("deviation σ", "sigma", Math.sqrt(result.variance), fixed(Math.sqrt(result.variance), 4)),
+      entry("√(σ² + ε)", "root", 1 / result.rstd, tiny(1 / result.rstd)),
+      state.gradient && [
+        entry("sum of ∂L/∂x", "sum-dx", total, tiny(total), Math.abs(total) < 1e-9 && "0, but for rounding"),
+        entry("sum of ∂L/∂x · x̂", "sum-dx-xhat", along, tiny(along), Math.abs(along) < 1e-3 && "only ε keeps it from 0"),
+      ],
+      // All digits of what is drawn, for whoever reads the page by a program.
+      h("data", {
+        hidden: true,
+        "data-name": "all",
+        value: JSON.stringify({ x: state.x, gamma: state.gamma, beta: state.beta, dy: state.dy, eps: result.eps, xhat: result.xhat, y: result.y, dx: result.dx }),
+      })
+    );
+  }
+
+  function panelOfControls(state, live) {
+    const i = state.chosen === "all" ? 0 : Number(state.chosen);
+    const name = state.chosen === "all" ? "" : SUBSCRIPTS[i];
+    const spoken = state.chosen === "all" ? "of all features" : `of feature ${i + 1}`;
+    const features = [["all", "all"], ...state.x.map((_, k) => [k, String(k + 1)])];
+    return controls(
+      live,
+      h(
+        "div",
+        { class: "ln-play-buttons", role: "group", "aria-label": "Rows to begin with" },
+        Object.entries(PRESETS).map(([key, { text }]) => button("preset", key, text))
+      ),
+      h(
+        "div",
+        { class: "ln-play-buttons", role: "group", "aria-label": "Number of features" },
+        button("features", -1, "− feature"),
+        button("features", 1, "+ feature")
+      ),
+      range("eps", "ε", "epsilon", state.epsPower, [NO_EPS, 1, 1], epsilonText(state)),
+      choice(state.id, "chosen", "γ and β of feature", features, state.chosen),
+      range("gamma", `γ${name}`, `gamma ${spoken}`, state.gamma[i], [-2, 2, 0.1], fixed(state.gamma[i], 1)),
+      range("beta", `β${name}`, `beta ${spoken}`, state.beta[i], [-2, 2, 0.1], fixed(state.beta[i], 1)),
+      h(
+        "label",
+        { class: "ln-play-check" },
+        h("input", { type: "checkbox", "data-act": "gradient", checked: state.gradient }),
+        h("span", {}, "show the gradient")
+      )
+    );
+  }
+
+  function view(state, live) {
+    const result = computed(state);
+    return [drawing(state, result, live), h("div", { class: "ln-play-side" }, panelOfControls(state, live), readout(state, result))];
+  }
+
+  // Changes ---------------------------------------------------------------------------------------
+
+  function replaced(list, i, value) {
+    return list.map((old, k) => (k === i ? value : old));
+  }
+
+  function parameter(state, name, value) {
+    const all = state.chosen === "all";
+    return { ...state, [name]: state[name].map((old, k) => (all || k === Number(state.chosen) ? value : old)) };
+  }
+
+  function resized(state, count) {
+    const size = Math.min(MOST, Math.max(2, state.x.length + count));
+    const grown = (list, filler) => [...list, ...Array(MOST).fill(filler)].slice(0, size);
+    return {
+      ...state,
+      chosen: Number(state.chosen) >= size ? "all" : state.chosen,
+      x: grown(state.x, state.low + 6),
+      gamma: grown(state.gamma, 1),
+      beta: grown(state.beta, 0),
+      dy: grown(state.dy, 0),
+    };
+  }
+
+  function update(state, act, value, index) {
+    switch (act) {
+      case "x":
+      case "dy":
+        return { ...state, [act]: replaced(state[act], index, value) };
+      case "eps":
+        return { ...state, epsPower: value };
+      case "gamma":
+      case "beta":
+        return parameter(state, act, value);
+      case "features":
+        return resized(state, Number(value));
+      case "preset":
+        return { ...state, ...preset(value) };
+      default: // chosen, gradient
+        return { ...state, [act]: value };
+    }
+  }
+
+  function status(state) {
+    const { mean, variance, y } = computed(state);
+    return `Mean ${fixed(mean)}, standard deviation ${fixed(Math.sqrt(variance))}. Output ${y.map((v) => fixed(v)).join(", ")}.`;
+  }
+
+  Playground.norm = { start, view, update, status };
+})();

@@ -1,0 +1,195 @@
+/**
+ * Makes the figures of the playground live: pointer, keyboard and controls change a state, and the
+ * figure is brought up to date once a frame.
+ *
+ * A figure is an entry of `Playground` with `start(options)`, `view(state, live)`,
+ * `update(state, act, value, index)`, `status(state)` and, where arrow keys move in a grid,
+ * `key(state, key)`. It neither reads nor changes the page.
+ */
+(function () {
+  "use strict";
+
+  const { h, patch } = Drawing;
+  const QUIET_FOR = 600; // milliseconds without a change before it is told to a screen reader
+  const TURN_FOR = 450; // milliseconds that a turn takes
+
+  /** @param {HTMLElement} root an element with data-playground */
+  function start(root) {
+    const figure = Playground[root.dataset.playground];
+    const own = Object.fromEntries(root.getAttributeNames().map((n) => [n, root.getAttribute(n)]));
+    let state = figure.start(JSON.parse(root.dataset.start));
+    let said = "";
+    let frame = 0;
+    let timer = 0;
+    let turning = 0;
+
+    function show() {
+      frame = 0;
+      const status = h("p", { class: "ln-play-status", role: "status" }, said);
+      patch(root, h("div", { ...own, "data-live": "" }, figure.view(state, true), status));
+    }
+
+    function soon() {
+      if (!frame) frame = requestAnimationFrame(show);
+    }
+
+    /** Draw now what waits for the next frame: keys may come faster than frames. */
+    function settle() {
+      if (frame) {
+        cancelAnimationFrame(frame);
+        show();
+      }
+    }
+
+    function change(next) {
+      state = next;
+      soon();
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        said = figure.status(state);
+        soon();
+      }, QUIET_FOR);
+    }
+
+    function act(target, value) {
+      const index = target.dataset.index;
+      cancelAnimationFrame(turning);
+      change(figure.update(state, target.dataset.act, value, index && Number(index)));
+    }
+
+    /** Go to another state; what the figure names in `turns` goes there step by step. */
+    function turn(next) {
+      cancelAnimationFrame(turning);
+      const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      const turns = figure.turns || [];
+      if (still || turns.every((name) => state[name] === next[name])) return change(next);
+      const from = state;
+      const began = performance.now();
+      const step = (now) => {
+        const t = Math.min(1, Math.max(0, (now - began) / TURN_FOR));
+        const eased = t * t * (3 - 2 * t);
+        const between = { ...next };
+        for (const name of turns)
+          between[name] = t === 1 ? next[name] : from[name] + (next[name] - from[name]) * eased;
+        change(between);
+        if (t < 1) turning = requestAnimationFrame(step);
+      };
+      turning = requestAnimationFrame(step);
+      return undefined;
+    }
+
+    root.addEventListener("input", ({ target }) => {
+      if (!target.dataset.act) return;
+      if (target.type === "checkbox") act(target, target.checked);
+      else act(target, target.type === "range" ? Number(target.value) : target.value);
+    });
+
+    root.addEventListener("click", ({ target }) => {
+      const button = target.closest("button[data-act]");
+      if (!button) return;
+      const value = button.dataset.value;
+      turn(figure.update(state, button.dataset.act, value, button.dataset.index));
+    });
+
+    root.addEventListener("pointerover", (event) => {
+      const cell = event.target.closest("[role=gridcell]");
+      if (cell) act(cell, Number(cell.dataset.index));
+    });
+
+    root.addEventListener("keydown", (event) => {
+      if (event.altKey || event.ctrlKey || event.metaKey) return;
+      const slider = event.target.closest("[role=slider][data-act]");
+      const cell = event.target.closest("[role=gridcell]");
+      if (slider && slider.tagName !== "INPUT") {
+        settle();
+        const value = byKey(slider, event.key);
+        if (value === null) return;
+        event.preventDefault();
+        act(slider, value);
+      } else if (cell && figure.key) {
+        const next = figure.key(state, event.key);
+        if (!next) return;
+        event.preventDefault();
+        change(next);
+        settle(); // the focus goes to what the new state can be entered by
+        root.querySelector("[role=gridcell][tabindex='0']").focus();
+      }
+    });
+
+    root.addEventListener("pointerdown", (event) => {
+      const target = event.target.closest("[data-drag], [role=slider][data-act], [role=gridcell]");
+      if (!target || target.tagName === "INPUT" || event.button !== 0) return;
+      if (target.matches("[role=gridcell]")) {
+        act(target, Number(target.dataset.index));
+        target.focus();
+        return;
+      }
+      event.preventDefault();
+      settle();
+      if (target.matches("[role=slider]")) target.focus({ preventScroll: true });
+      target.setPointerCapture(event.pointerId);
+      const drag = dragging(target, event, act);
+      target.addEventListener("pointermove", drag);
+      const end = () => target.removeEventListener("pointermove", drag);
+      target.addEventListener("pointerup", end, { once: true });
+      target.addEventListener("pointercancel", end, { once: true });
+    });
+
+    show();
+  }
+
+  /** What a pointer does from now on: it moves a slider, or something freely. */
+  function dragging(target, first, act) {
+    let last = place(target, first);
+    if ("drag" in target.dataset) {
+      return (event) => {
+        const now = place(target, event);
+        act(target, { x: now.x - last.x, y: now.y - last.y });
+        last = now;
+      };
+    }
+    const [top, bottom] = [Number(target.dataset.top), Number(target.dataset.bottom)];
+    const { min, max, now, step } = scaleOf(target);
+    // Where it was grasped, it stays in the hand.
+    const offset = last.y - (bottom + ((now - min) / (max - min)) * (top - bottom));
+    return (event) => {
+      const y = place(target, event).y - offset;
+      const value = min + ((y - bottom) / (top - bottom)) * (max - min);
+      act(target, within(Math.round(value / step) * step, min, max));
+    };
+  }
+
+  /** The place of a pointer in the units of the drawing. */
+  function place(target, event) {
+    const point = new DOMPoint(event.clientX, event.clientY);
+    return point.matrixTransform(target.ownerSVGElement.getScreenCTM().inverse());
+  }
+
+  function scaleOf(slider) {
+    const read = (name) => Number(slider.getAttribute(`aria-value${name}`));
+    return { min: read("min"), max: read("max"), now: read("now"), step: Number(slider.dataset.step) };
+  }
+
+  /** The value of a slider after a key; null if the key means nothing to it. */
+  function byKey(slider, key) {
+    const { min, max, now, step } = scaleOf(slider);
+    const moves = {
+      ArrowUp: now + step,
+      ArrowRight: now + step,
+      ArrowDown: now - step,
+      ArrowLeft: now - step,
+      PageUp: now + 10 * step,
+      PageDown: now - 10 * step,
+      Home: min,
+      End: max,
+    };
+    return key in moves ? within(moves[key], min, max) : null;
+  }
+
+  /** A value inside its limits, without the dust of binary fractions. */
+  function within(value, min, max) {
+    return Number(Math.min(max, Math.max(min, value)).toFixed(6));
+  }
+
+  for (const root of document.querySelectorAll("[data-playground]")) start(root);
+})();

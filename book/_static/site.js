@@ -1,0 +1,260 @@
+/*
+ * What the pages do besides being read: color mode, search box, menus of a narrow screen, the place
+ * on the page, and copying code. Takes the place of the theme's scripts. Every page works without.
+ */
+"use strict";
+
+(function () {
+  const root = document.documentElement;
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+  /** Keep a choice in the reader's browser; a browser that forbids it keeps it for this page only. */
+  function keep(name, value) {
+    try {
+      localStorage.setItem(name, value);
+    } catch (error) {
+      /* The choice holds until the page is left. */
+    }
+  }
+
+  // Color mode: the system's, light, dark. The head of the page has set the one that was kept.
+  const MODES = ["auto", "light", "dark"];
+  const MODE_NAMES = { auto: "system", light: "light", dark: "dark" };
+  const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+
+  /** Show the page in one of MODES. */
+  function showMode(mode) {
+    root.dataset.mode = mode;
+    root.dataset.theme = mode === "dark" || (mode === "auto" && systemIsDark.matches) ? "dark" : "light";
+    for (const button of all(".theme-switch-button")) {
+      button.setAttribute("aria-label", `Color mode: ${MODE_NAMES[mode]}`);
+      button.title = `Color mode: ${MODE_NAMES[mode]}`;
+    }
+  }
+
+  function setUpMode() {
+    showMode(root.dataset.mode);
+    systemIsDark.addEventListener("change", () => showMode(root.dataset.mode));
+    for (const button of all(".theme-switch-button")) {
+      button.addEventListener("click", () => {
+        const mode = MODES[(MODES.indexOf(root.dataset.mode) + 1) % MODES.length];
+        showMode(mode);
+        keep("mode", mode);
+      });
+    }
+  }
+
+  /** Close a dialog when its backdrop is clicked: a click inside has a target inside. */
+  function closeOnBackdrop(dialog) {
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog) dialog.close();
+    });
+  }
+
+  function setUpSearch() {
+    const dialog = document.getElementById("pst-search-dialog");
+    const onPage = document.querySelector(".bd-search-container input");
+    if (onPage) onPage.value = new URLSearchParams(location.search).get("q") || "";
+    const open = () => {
+      const field = onPage || dialog.querySelector("input");
+      if (!onPage && !dialog.open) dialog.showModal();
+      field.focus();
+      field.select();
+    };
+    closeOnBackdrop(dialog);
+    for (const button of all(".search-button__button")) {
+      button.addEventListener("click", (event) => {
+        event.preventDefault();
+        button.closest("dialog")?.close();
+        open();
+      });
+    }
+    document.addEventListener("keydown", (event) => {
+      if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        open();
+      }
+    });
+    if (onPage) open();
+  }
+
+  /**
+   * Let a button show a sidebar. Where the sidebar is hidden for want of room, its content moves
+   * into a dialog while that is open, so that there is only one copy of every link and id.
+   */
+  function setUpSidebar(buttons, sidebar, dialog) {
+    if (!sidebar || !dialog) return;
+    dialog.classList.add(...sidebar.classList);
+    const move = (from, to) => to.append(...from.childNodes);
+    dialog.addEventListener("close", () => move(dialog, sidebar));
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog || event.target.closest("a[href]:not(.search-button__button)")) dialog.close();
+    });
+    for (const button of buttons) {
+      button.addEventListener("click", () => {
+        if (getComputedStyle(sidebar).display !== "none") {
+          sidebar.classList.toggle("pst-sidebar-hidden");
+        } else {
+          move(sidebar, dialog);
+          dialog.showModal();
+        }
+      });
+    }
+    // A window that grows shows the sidebar itself again.
+    addEventListener("resize", () => dialog.open && getComputedStyle(sidebar).display !== "none" && dialog.close());
+  }
+
+  /** Scroll the contents of the book, not the page, to the entry of this page. */
+  function showCurrentEntry() {
+    const sidebar = document.getElementById("pst-primary-sidebar");
+    const entry = sidebar?.querySelector("a.current");
+    if (!entry || sidebar.clientHeight === 0) return;
+    const top = entry.getBoundingClientRect().top - sidebar.getBoundingClientRect().top;
+    if (top > sidebar.clientHeight * 0.8) sidebar.scrollTop = top - sidebar.clientHeight / 3;
+  }
+
+  /** Mark in "On this page" the section that is being read: the last one that has begun. */
+  function setUpPlace() {
+    const links = new Map(all("#pst-page-toc-nav a").map((link) => [decodeURIComponent(link.hash.slice(1)), link]));
+    const sections = all("article section[id]").filter((section) => links.has(section.id));
+    if (sections.length === 0) return;
+    const visible = new Set();
+    let marked = null;
+    const observer = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) visible[entry.isIntersecting ? "add" : "delete"](entry.target);
+        const now = sections.filter((section) => visible.has(section)).pop();
+        const link = now && links.get(now.id);
+        if (!link || link === marked) return;
+        marked?.classList.remove("active");
+        marked?.removeAttribute("aria-current");
+        link.classList.add("active");
+        link.setAttribute("aria-current", "true");
+        marked = link;
+      },
+      { rootMargin: "-15% 0px -75% 0px" },
+    );
+    for (const section of sections) observer.observe(section);
+  }
+
+  /** Copy text, also where the page may not use the clipboard's own interface. */
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch (error) {
+      const field = document.createElement("textarea");
+      field.value = text;
+      field.style.cssText = "position:fixed;opacity:0";
+      document.body.append(field);
+      field.select();
+      const done = document.execCommand("copy");
+      field.remove();
+      return done;
+    }
+  }
+
+  function setUpCopying() {
+    for (const code of all("div.highlight pre")) {
+      if (code.closest(".cell_output")) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "copybtn";
+      button.textContent = "Copy";
+      button.setAttribute("aria-live", "polite");
+      button.addEventListener("click", async () => {
+        const done = await copy(code.textContent.replace(/\n$/, ""));
+        button.textContent = done ? "Copied" : "Not copied";
+        button.classList.toggle("success", done);
+        setTimeout(() => {
+          button.textContent = "Copy";
+          button.classList.remove("success");
+        }, 1600);
+      });
+      code.after(button);
+    }
+  }
+
+  /**
+   * What scrolls sideways can be reached with the keyboard. Lines of code are counted rather than
+   * measured: measuring would lay out the whole page at once.
+   */
+  function setUpScrolling() {
+    const codes = all("article pre");
+    const boxes = all("article div.math, article .pst-scrollable-table-container");
+    const reach = (element, scrolls) => {
+      if (scrolls) element.tabIndex = 0;
+      else element.removeAttribute("tabindex");
+    };
+    const longest = new Map(codes.map((code) => [code, Math.max(...code.textContent.split("\n").map((line) => line.length))]));
+    const count = () => {
+      if (codes.length === 0) return;
+      const room = codes[0].clientWidth - 2 * parseFloat(getComputedStyle(codes[0]).paddingLeft);
+      const columns = room / (0.605 * parseFloat(getComputedStyle(codes[0]).fontSize));
+      for (const code of codes) reach(code, longest.get(code) > columns - (code.closest(".admonition, dd") ? 6 : 0));
+    };
+    count();
+    addEventListener("resize", count);
+    const near = new ResizeObserver((entries) => {
+      for (const { target } of entries) reach(target, target.scrollWidth > target.clientWidth);
+    });
+    for (const box of boxes) {
+      // On a phone most tables scroll; each is measured when it comes near.
+      if (innerWidth < 768 && !box.matches(".math")) box.tabIndex = 0;
+      near.observe(box);
+    }
+  }
+
+  function setUpMenus() {
+    const menus = all("details.ln-menu");
+    document.addEventListener("click", (event) => {
+      for (const menu of menus) if (!menu.contains(event.target)) menu.open = false;
+    });
+    for (const menu of menus) {
+      menu.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape" || !menu.open) return;
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      });
+    }
+    for (const button of all(".ln-print")) button.addEventListener("click", () => print());
+  }
+
+  /** A printed page shows what is folded; afterwards it is folded again. */
+  function setUpPrinting() {
+    let opened = [];
+    addEventListener("beforeprint", () => {
+      opened = all("article details:not([open])");
+      for (const details of opened) details.open = true;
+    });
+    addEventListener("afterprint", () => {
+      for (const details of opened) details.open = false;
+    });
+  }
+
+  /** A link to a place inside something folded opens it. */
+  function openTarget() {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let details = target && target.closest("details"); details; details = details.parentElement.closest("details")) {
+      details.open = true;
+    }
+  }
+
+  setUpMode();
+  setUpSearch();
+  for (const name of ["primary", "secondary"]) {
+    setUpSidebar(
+      all(`.${name}-toggle`),
+      document.getElementById(`pst-${name}-sidebar`),
+      document.getElementById(`pst-${name}-sidebar-modal`),
+    );
+  }
+  setUpPlace();
+  setUpCopying();
+  setUpScrolling();
+  setUpMenus();
+  setUpPrinting();
+  addEventListener("hashchange", openTarget);
+  openTarget();
+  requestAnimationFrame(showCurrentEntry);
+})();

@@ -1,0 +1,146 @@
+"""The code of a chapter without what only the site needs: the cells that hand numbers to the text.
+
+A cell tagged `remove-cell` computes what the text quotes and pastes it with `glue`, which comes
+from MyST-NB. A notebook has the numbers in its text already, so of such a cell it keeps only what
+later cells use.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import symtable
+import sys
+from collections.abc import Iterable, Sequence
+
+GLUE = "glue"
+SITE_ONLY = "myst_nb"
+GENERATOR = "rng"  # what draws from it must stay, or all that is drawn later changes
+
+
+def without_glue(sources: Sequence[tuple[str, bool]]) -> list[str]:
+    """The sources of code cells without pasting; what is left empty is not needed.
+
+    Args:
+        sources: the source of each cell, and whether the site hides the cell.
+    """
+    trees = [ast.parse(_python(source)) for source, _ in sources]
+    pasting = {GLUE} | {
+        node.name
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and GLUE in _reads(ast.unparse(node))
+    }
+    needed: set[str] = set()
+    results: list[str] = []
+    for (source, hidden), tree in reversed(list(zip(sources, trees, strict=True))):
+        if not hidden:
+            needed |= _reads(_python(source))
+            results.append(source)
+            continue
+        kept: list[str] = []
+        for statement in reversed(tree.body):
+            before = ast.dump(statement)
+            left = _Strip(pasting).visit(statement)
+            if left is None or not _is_needed(left, needed):
+                continue
+            needed |= _reads(ast.unparse(left))
+            unchanged = ast.dump(left) == before
+            text = ast.get_source_segment(source, statement) if unchanged else None
+            kept.append(text or ast.unparse(left))
+        results.append("\n".join(reversed(kept)))
+    return list(reversed(results))
+
+
+def imported(sources: Iterable[str]) -> set[str]:
+    """The names of the packages outside the standard library that sources import."""
+    names: set[str] = set()
+    for source in sources:
+        for node in ast.walk(ast.parse(_python(source))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    return names - set(sys.stdlib_module_names)
+
+
+def undefined(sources: Iterable[str]) -> list[str]:
+    """The names that cells use and that no cell before them defines."""
+    cells = [_python(source) for source in sources]
+    known = set(dir(builtins)) | {"__name__"}
+    ever = known.union(*map(_binds, cells))
+    found: dict[str, None] = {}
+    for cell in cells:
+        known |= _binds(cell)
+        # A function may use what a later cell defines: it is called after that.
+        unknown = (_reads(cell, functions=False) - known) | (_reads(cell) - ever)
+        found |= dict.fromkeys(sorted(unknown))
+    return list(found)
+
+
+def _python(source: str) -> str:
+    """A cell without its magics, which are no Python."""
+    return "\n".join(
+        "pass" if line.startswith(("%", "!")) else line for line in source.splitlines()
+    )
+
+
+def _reads(source: str, *, functions: bool = True) -> set[str]:
+    """The names of the module that a source reads, at its top or in a function."""
+
+    def below(table: symtable.SymbolTable) -> set[str]:
+        names = {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (table.get_type() == "module" or symbol.is_global())
+        }
+        return names.union(*map(below, table.get_children())) if functions else names
+
+    return below(symtable.symtable(source, "cell", "exec"))
+
+
+def _binds(source: str) -> set[str]:
+    """The names of the module that a source gives a value to."""
+    symbols = symtable.symtable(source, "cell", "exec").get_symbols()
+    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+
+
+def _is_needed(statement: ast.stmt, needed: set[str]) -> bool:
+    if isinstance(statement, ast.Assert):
+        return False
+    text = ast.unparse(statement)
+    if isinstance(statement, ast.Expr) or GENERATOR in _reads(text):
+        return True
+    # `a.b = 1` and `a[0] = 1` change a.
+    changed = {
+        name
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
+        for name in _reads(ast.unparse(node.value))
+    }
+    return bool((_binds(text) | changed) & needed)
+
+
+class _Strip(ast.NodeTransformer):
+    """Takes out calls that paste, imports for the site, and what is left without a body."""
+
+    def __init__(self, pasting: set[str]) -> None:
+        self._pasting = pasting
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            return None if call.func.id in self._pasting else node
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        return None if node.module == SITE_ONLY else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        return None if node.name in self._pasting else node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST | None:  # type: ignore[override]
+        super().generic_visit(node)
+        if isinstance(node, ast.For | ast.While | ast.If | ast.With) and not node.body:
+            return None
+        return node

@@ -1,0 +1,14 @@
+// Writes the first state of a figure of the playground: node playground_view.js '{"scripts": [...],
+// "kind": "norm", "start": {...}}' prints it as JSON: `page`, what the page holds, and `drawing`.
+"use strict";
+
+const { readFileSync } = require("node:fs");
+const { runInThisContext } = require("node:vm");
+
+const { scripts, kind, start } = JSON.parse(process.argv[2]);
+for (const script of scripts) runInThisContext(readFileSync(script, "utf8"), { filename: script });
+const { Drawing, Playground } = globalThis;
+const tree = Playground[kind].view(Playground[kind].start(start), false);
+process.stdout.write(
+  JSON.stringify({ page: tree.map(Drawing.markup).join(""), drawing: Drawing.markup(tree[0]) })
+);

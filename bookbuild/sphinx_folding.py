@@ -1,0 +1,65 @@
+"""Sphinx extension: what is folded is a <details>, which opens without JavaScript.
+
+Hints and solutions (admonitions of the class `dropdown`) and hidden code would otherwise be
+unfolded by scripts, or have a summary whose label is not what it shows.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+from sphinx.locale import admonitionlabels
+from sphinx_exercise.nodes import solution_node
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Take over the writing of hidden code, of solutions and of other boxes that can be folded."""
+    app.add_node(HideCodeCellNode, override=True, html=(_visit_hidden, _depart))
+    app.add_node(solution_node, override=True, html=(_visit_box, _depart_box))
+    app.add_node(nodes.admonition, override=True, html=(_visit_box, _depart_box))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _visit_hidden(writer: Any, node: nodes.Element) -> None:
+    writer.body.append(f'<details class="hide {escape(" ".join(node["classes"]))}">\n<summary>')
+    for state, prompt in (("collapsed", "prompt_show"), ("expanded", "prompt_hide")):
+        writer.body.append(f'<span class="{state}">{escape(node[prompt])}</span>')
+    writer.body.append("</summary>\n")
+
+
+def _depart(writer: Any, _node: nodes.Element) -> None:
+    writer.body.append("</details>\n")
+
+
+def _is_folded(node: nodes.Element) -> bool:
+    return "dropdown" in node["classes"] and isinstance(node[0], nodes.title)
+
+
+def _visit_box(writer: Any, node: nodes.Element, name: str = "") -> None:
+    if name:  # a `hint`, `note` and so on, which has no title of its own
+        node.insert(0, nodes.title(name, admonitionlabels[name]))
+    folded = _is_folded(node)
+    writer.body.append(
+        writer.starttag(node, "details" if folded else "div", CLASS=f"admonition {name}".strip())
+    )
+    if not folded:
+        return
+    writer.body.append('<summary class="admonition-title">')
+    title = node[0].deepcopy()
+    for link in list(title.findall(nodes.reference)):  # one click cannot do two things
+        link.replace_self(link.children)
+    for child in title:
+        child.walkabout(writer)
+    writer.body.append("</summary>\n")
+    node["folded-title"] = node.pop(0)  # is written; put back below
+
+
+def _depart_box(writer: Any, node: nodes.Element, _name: str = "") -> None:
+    title = node.attributes.pop("folded-title", None)
+    if title is not None:
+        node.insert(0, title)
+    writer.body.append("</details>\n" if title is not None else "</div>\n")

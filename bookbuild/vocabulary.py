@@ -1,0 +1,63 @@
+"""Which tags, classes, ids and attributes the built pages use, and which letters their formulas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lxml import html
+
+_WORD = re.compile(r"[A-Za-z_][\w-]*")
+_VARIABLE = re.compile(r"--[\w-]+")
+
+
+@dataclass
+class Vocabulary:
+    """What occurs in pages; a name that occurs in a script counts as each of them."""
+
+    tags: set[str] = field(default_factory=set)
+    classes: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    variables: set[str] = field(default_factory=set)
+    formula_letters: set[str] = field(default_factory=set)
+
+    def add_page(self, text: str) -> None:
+        """Add what a page uses."""
+        page = html.document_fromstring(text)
+        values: set[str] = set()  # of `class`: most come a thousand times
+        for element in page.iter("*"):
+            self.tags.add(element.tag)
+            for name, value in element.attrib.items():
+                self.attributes.add(name)
+                if name == "class":
+                    values.add(value)
+                elif name == "id":
+                    self.ids.add(value)
+                elif name == "style" and "--" in value:
+                    self.variables |= set(_VARIABLE.findall(value))
+        self.classes.update(*(value.split() for value in values))
+        for formula in page.iterfind(".//span[@class='katex-html']"):
+            self.formula_letters.update(formula.text_content())
+        for script in page.iterfind(".//script"):
+            self.add_script(script.text or "")
+
+    def add_script(self, text: str) -> None:
+        """Add every word of a script, or of a style sheet that a single page has: it may use it."""
+        words = set(_WORD.findall(text))
+        self.tags |= {word.lower() for word in words}
+        self.classes |= words
+        self.ids |= words
+        self.attributes |= words
+        self.variables |= set(_VARIABLE.findall(text))
+
+
+def of(pages: Iterable[str], scripts: Iterable[str]) -> Vocabulary:
+    """What all pages and scripts use."""
+    vocabulary = Vocabulary()
+    for page in pages:
+        vocabulary.add_page(page)
+    for script in scripts:
+        vocabulary.add_script(script)
+    return vocabulary

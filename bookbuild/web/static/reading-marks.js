@@ -1,0 +1,116 @@
+/**
+ * Marks which chapters the reader has read. The marks stay in this browser: nothing is sent.
+ *
+ * A chapter has checkboxes with `data-chapter`; the page with `data-reading-progress` counts. Where
+ * the browser keeps nothing (private windows, blocked storage), marks last as long as the page.
+ */
+(function () {
+  "use strict";
+
+  const KEY = "lnbook.read";
+  const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
+  let remembered = [];
+
+  /** @returns {Set<string>} the names of the chapters that are marked as read */
+  function read() {
+    try {
+      const stored = JSON.parse(localStorage.getItem(KEY) || "[]");
+      return new Set(Array.isArray(stored) ? stored : []);
+    } catch {
+      return new Set(remembered);
+    }
+  }
+
+  /** Keep the marks and show them. @param {Iterable<string>} names */
+  function keep(names) {
+    remembered = [...names];
+    try {
+      localStorage.setItem(KEY, JSON.stringify(remembered));
+    } catch {
+      // Nothing can be kept here: the marks last as long as the page.
+    }
+    show();
+  }
+
+  /** The name of the page that a link leads to, as the book calls it. */
+  function nameOf(link) {
+    const target = new URL(link.getAttribute("href"), location.href);
+    if (!target.pathname.startsWith(root.pathname)) return "";
+    return decodeURIComponent(target.pathname.slice(root.pathname.length)).replace(/\.html$/, "");
+  }
+
+  /** Put a mark behind a link, or take it away. */
+  function mark(link, isRead) {
+    const old = link.querySelector(".ln-mark");
+    if (isRead && !old) {
+      const sign = document.createElement("span");
+      const words = document.createElement("span");
+      sign.className = "ln-mark";
+      words.className = "ln-spoken";
+      words.textContent = " (read)";
+      sign.append(words);
+      link.append(sign);
+    } else if (!isRead && old) {
+      old.remove();
+    }
+  }
+
+  function show() {
+    const marks = read();
+    for (const box of document.querySelectorAll("input[data-chapter]")) {
+      box.checked = marks.has(box.dataset.chapter);
+    }
+    const progress = document.querySelector("[data-reading-progress]");
+    for (const link of document.querySelectorAll("nav.bd-links a[href]")) {
+      mark(link, marks.has(nameOf(link)));
+    }
+    if (progress) count(progress, marks);
+  }
+
+  /** Say how many chapters are read, and which one comes next. */
+  function count(progress, marks) {
+    const chapters = [...progress.querySelectorAll("li a")];
+    const unread = chapters.filter((link) => !marks.has(nameOf(link)));
+    const done = chapters.length - unread.length;
+    progress.querySelector("progress").value = done;
+    progress.querySelector("[data-count]").textContent =
+      `${done} of ${chapters.length} chapters read`;
+    const next = progress.querySelector("[data-next]");
+    next.replaceChildren();
+    if (done > 0 && unread.length > 0) {
+      const link = document.createElement("a");
+      link.href = unread[0].getAttribute("href");
+      link.textContent = unread[0].textContent;
+      next.append("Continue with ", link, ".");
+    }
+    progress.querySelector("[data-clear]").hidden = done === 0;
+  }
+
+  /** Take all marks away; the same button brings them back. */
+  function connectClear(button) {
+    const label = button.textContent;
+    let undo = null;
+    button.addEventListener("click", () => {
+      const before = undo || [...read()];
+      keep(undo || []);
+      undo = undo ? null : before;
+      button.textContent = undo ? "Bring the marks back" : label;
+      button.hidden = false;
+    });
+  }
+
+  for (const box of document.querySelectorAll("input[data-chapter]")) {
+    box.addEventListener("change", () => {
+      const marks = read();
+      if (box.checked) marks.add(box.dataset.chapter);
+      else marks.delete(box.dataset.chapter);
+      keep(marks);
+    });
+  }
+  for (const button of document.querySelectorAll("[data-clear]")) connectClear(button);
+  // Another tab, or this page brought back by the browser's back button, may be behind.
+  window.addEventListener("storage", (event) => event.key === KEY && show());
+  window.addEventListener("pageshow", (event) => event.persisted && show());
+  document.documentElement.classList.add("ln-scripted");
+  show();
+})();

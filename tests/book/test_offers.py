@@ -1,0 +1,205 @@
+"""What a built site offers: heads of chapters, notebooks for plain Jupyter, and the PDF."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+from jinja2 import Environment, FileSystemLoader
+from nbclient import NotebookClient
+
+from bookbuild.book import Book
+from bookbuild.check_notebooks import problems_in
+from bookbuild.download import how_to_install
+from bookbuild.markdown_cells import PageWriter, UnknownNodeError
+from bookbuild.outputs import read_notebook
+from bookbuild.reading_time import ReadingTime
+from bookbuild.repository_links import repository_links
+from tests.book.rich_chapter import add_rich_chapter
+from tests.book.small_book import SmallBook
+
+REPOSITORY = "https://github.com/owner/name"
+
+
+@pytest.fixture(scope="module")
+def site(built: Callable[[], SmallBook]) -> SmallBook:
+    """A small book with two rich chapters, built as a public repository would build it."""
+    small = built()
+    add_rich_chapter(small)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BOOK_REPOSITORY", REPOSITORY)
+        done = small.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return small
+
+
+def soup(small: SmallBook, page: str) -> BeautifulSoup:
+    return BeautifulSoup((small.book.html / f"{page}.html").read_text(), "html.parser")
+
+
+def notebook(small: SmallBook, page: str = "part/chapter") -> nbformat.NotebookNode:
+    found = read_notebook(small.book.html / "_sources" / f"{page}.ipynb")
+    assert found is not None
+    return found
+
+
+def text(small: SmallBook) -> str:
+    cells = notebook(small).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def test_head_of_a_chapter(site: SmallBook) -> None:
+    page = soup(site, "part/chapter")
+    head = page.select_one("h1 + .ln-chapter-head")
+    assert head is not None
+    told = " ".join(head.select_one(".ln-chapter-time").get_text().split())
+    assert told == "About 5 minutes to read, 15 more for 2 exercises"
+    links = {link.get_text(): link["href"] for link in head.select("a")}
+    assert links == {
+        "Notebook of this chapter (.ipynb)": "../_sources/part/chapter.ipynb",
+        "Run on Binder (opens mybinder.org)": (
+            "https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/book/part/chapter.md"
+        ),
+        "Edit on GitHub": f"{REPOSITORY}/edit/main/book/part/chapter.md",
+        "Report an error on GitHub": f"{REPOSITORY}/issues/new?title=A%20rich%20chapter%3A%20",
+    }
+    boxes = page.select("input[data-chapter='part/chapter']")
+    assert len(boxes) == 2, "one at the head and one at the end"
+    assert all(box.find_parent("label") for box in boxes)
+    assert page.select("script[defer][src*='reading-marks.js']")
+
+
+def test_pages_that_are_no_chapters_have_no_head(site: SmallBook) -> None:
+    assert not soup(site, "bibliography").select("[data-chapter], .ln-chapter-head")
+
+
+def test_progress_lists_the_chapters_in_order(site: SmallBook) -> None:
+    links = soup(site, "index").select("[data-reading-progress] li a")
+    assert [(link.get_text(), link["href"]) for link in links] == [
+        ("A rich chapter", "part/chapter.html"),
+        ("The second", "part/second.html"),
+    ]
+
+
+def test_notebook_reads_well_in_plain_jupyter(site: SmallBook) -> None:
+    assert list(problems_in(notebook(site))) == []
+    shown = text(site)
+    for expected in (
+        "# 1. A rich chapter\n\n> This notebook",
+        f"`pip install git+{REPOSITORY}`",
+        "The mean of \\[Someone and Other, 2016\\]",
+        "[the second](second.ipynb)",
+        "back to the index",
+        "## 1.1. Text and *formulas*",
+        "The number is 1.2, the others 41 and 3.",
+        "Equation (1.1) uses $|x|$; Fig. 1.1 and Table 1.1 follow.",
+        "$$\n\\|x\\| = \\sqrt{x^2}\n\\tag{1.1}\n$$",
+        "**Table 1.1.** Some words",
+        "| $\\vert x\\vert$ or `a\\|b` | size, as in $\\Vert x\\Vert$ |",
+        "- first, with\n\n  $$ y = x $$\n- second",
+        "> A quote.",
+        "**Fig. 1.1.** A rising line.",
+        "A drawing of one line that rises from left to right.",
+        "> **Mind this**\n>\n> Read **slowly**.",
+        "### Exercise 1.1 (Add)",
+        "<summary>Hint</summary>\n\nUse `+`.",
+        "#### Solution to Exercise 1.1 (Add)",
+        "<summary>Solution to Exercise 1.2 (Think)</summary>\n\nBecause.",
+        "## Works cited\n\n- Ada Someone and Ben Other. A work. 2016. URL: "
+        "<https://example.org/a_work>.",
+        "a\\_b \\* c\\_d",
+    ):
+        assert expected in shown, f"{expected!r} in:\n{shown}"
+
+
+def test_notebook_keeps_code_and_outputs(site: SmallBook) -> None:
+    code = [cell for cell in notebook(site).cells if cell.cell_type == "code"]
+    assert "glue" not in "".join(cell.source for cell in code)
+    assert code[1].source == "used_later = value + 1", "what later cells need, and no more"
+    assert code[1].metadata == {"jupyter": {"source_hidden": True}}
+    assert code[-1].outputs[0].text == "ours: 43\n"
+    headings = [c for c in notebook(site).cells if c.source.startswith("#### Solution")]
+    assert headings[0].metadata == {"jp-MarkdownHeadingCollapsed": True}
+
+
+def test_notebook_runs_in_a_plain_kernel(site: SmallBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(site.book.root))  # where its lnbook is found
+    plain = notebook(site)
+    expected = [cell.outputs for cell in plain.cells if cell.cell_type == "code"]
+    NotebookClient(plain, kernel_name="python3").execute()
+    found = [cell.outputs for cell in plain.cells if cell.cell_type == "code"]
+    assert [o[0].get("text") for o in found if o] == [o[0].get("text") for o in expected if o]
+
+
+def test_all_notebooks_in_one_archive(site: SmallBook) -> None:
+    link = soup(site, "index").select_one(".ln-downloads a")
+    assert link["href"] == "_sources/notebooks.zip"
+    with zipfile.ZipFile(site.book.html / link["href"]) as archive:
+        names = archive.namelist()
+        assert json.loads(archive.read(names[0]))["nbformat"] == 4
+    assert names == [f"layer-normalization/part/{name}.ipynb" for name in ("chapter", "second")]
+
+
+def test_without_a_repository_its_links_are_left_out(book: Book) -> None:
+    templates = Environment(loader=FileSystemLoader(book.source / "_templates"), autoescape=True)
+    values = {"name": "a", "time": ReadingTime(10, 1, 5), "notebook": "a.ipynb"}
+    head = BeautifulSoup(
+        templates.get_template("chapter-head.html").render(values, repository=None), "html.parser"
+    )
+    assert [link.get_text() for link in head.select("a")] == ["Notebook of this chapter (.ipynb)"]
+    assert head.select_one(".ln-chapter-time").get_text().split()[-2:] == ["1", "exercise"]
+    note = how_to_install(book, nbformat.v4.new_notebook(), None, "")
+    assert "`pip install .` in the folder of the course" in note
+
+
+def writer() -> PageWriter:
+    return PageWriter(SimpleNamespace(toc_fignumbers={}), "a", lambda address: address)
+
+
+def test_a_text_without_a_form_in_markdown_is_an_error() -> None:
+    with pytest.raises(UnknownNodeError, match="no form for 'sidebar'"):
+        list(writer().blocks(nodes.sidebar()))
+    with pytest.raises(UnknownNodeError, match="no form for 'image'"):
+        writer().inline([nodes.image()])
+
+
+def test_what_cannot_be_written_in_markdown_is_an_error() -> None:
+    row = nodes.row("", nodes.entry("", morecols=1))
+    group = nodes.tgroup("", nodes.colspec(), nodes.tbody("", row))
+    with pytest.raises(UnknownNodeError, match="joined cells"):
+        list(writer().blocks(nodes.table("", group)))
+    cell = nodes.container(nb_element="cell_code", cell_index=7)
+    with pytest.raises(UnknownNodeError, match="code cell 7 stands inside a list"):
+        list(writer().blocks(nodes.bullet_list("", nodes.list_item("", cell))))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("A {term}`row`.", "a role that was not read: A {term}`row`"),
+        ("```{math}\nx\n```", "a directive that was not read: {math}"),
+        (":::{tip}\nx\n:::", "a directive that was not read: :::{tip}"),
+    ],
+)
+def test_raw_text_in_a_notebook_is_found(source: str, expected: str) -> None:
+    cells = [nbformat.v4.new_markdown_cell(f"# Title\n\n{source}\n\nA set $x_{{ij}}$ and $y_i$.")]
+    found = list(problems_in(nbformat.v4.new_notebook(cells=cells)))
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+@pytest.mark.parametrize("address", [None, "", "https://example.org/a/b", "https://github.com/a"])
+def test_no_links_to_a_repository_that_is_not_known(address: str | None) -> None:
+    assert repository_links(address, "main", "book/a.md", "A") is None
+
+
+def test_links_to_gitlab() -> None:
+    links = repository_links("https://gitlab.com/group/sub/name", "main", "book/a.md", "A & B")
+    assert links is not None
+    assert links.edit == "https://gitlab.com/group/sub/name/-/edit/main/book/a.md"
+    assert links.binder.startswith("https://mybinder.org/v2/gl/group%2Fsub%2Fname/main?")
+    assert links.report.endswith("/-/issues/new?issue[title]=A%20%26%20B%3A%20")

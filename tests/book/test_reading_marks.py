@@ -1,0 +1,108 @@
+"""The marks of what is read, in a real browser: kept, counted, taken away, and no more."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bookbuild.chromium import NAMES, Page, find_chromium, open_page
+from tests.book.rich_chapter import add_rich_chapter
+from tests.book.small_book import SmallBook
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, NAMES)), reason="needs Chromium, which is not installed here"
+)
+
+CLICK = "document.querySelectorAll('input[data-chapter]')[{0}].click()"
+CHECKED = "[...document.querySelectorAll('input[data-chapter]')].map(box => box.checked)"
+MARKED = (
+    "[...document.querySelectorAll('nav.bd-links a')].filter(a => a.querySelector('.ln-mark'))"
+    ".map(a => a.textContent.trim().replace(/\\s+/g, ' '))"
+)
+COUNT = "document.querySelector('[data-reading-progress] .ln-progress-line').innerText"
+CLEAR = "document.querySelector('[data-clear]')"
+
+
+@pytest.fixture(scope="module")
+def html(built: Callable[[], SmallBook]) -> Path:
+    small = built()
+    add_rich_chapter(small)
+    done = small.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return small.book.html
+
+
+@pytest.fixture
+def chapter(html: Path) -> Iterator[Page]:
+    with open_page(find_chromium(), html / "part" / "chapter.html") as page:
+        yield page
+
+
+def go(page: Page, html: Path, name: str) -> None:
+    page.go(html / f"{name}.html")
+
+
+def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
+    assert chapter.run(CHECKED) == [False, False]
+    chapter.run(CLICK.format(1))
+    assert chapter.run(CHECKED) == [True, True], "head and end agree"
+    assert chapter.run(MARKED) == ["1. A rich chapter (read)"]
+
+    go(chapter, html, "part/second")
+    assert chapter.run(CHECKED) == [False, False]
+    assert chapter.run(MARKED) == ["1. A rich chapter (read)"]
+
+    go(chapter, html, "index")
+    line = " ".join(chapter.run(COUNT).split())
+    assert line == "1 of 2 chapters read Continue with The second."
+    assert chapter.run("document.querySelector('progress').value") == 1
+
+    chapter.run(f"{CLEAR}.click()")
+    assert chapter.run(COUNT).startswith("0 of 2")
+    assert chapter.run(MARKED) == []
+    chapter.run(f"{CLEAR}.click()")
+    assert chapter.run(COUNT).startswith("1 of 2"), "cleared by mistake: the marks come back"
+
+    go(chapter, html, "part/chapter")
+    chapter.run(CLICK.format(0))
+    assert chapter.run(CHECKED) == [False, False]
+    assert chapter.run(MARKED) == []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["throw new DOMException('blocked', 'SecurityError')", "return '{\"a\": 1}'", "return 'x'"],
+)
+def test_storage_that_fails(chapter: Page, html: Path, broken: str) -> None:
+    """Blocked storage, or storage that holds something else: marks last as long as the page."""
+    fails = "throw new DOMException('blocked', 'SecurityError')"
+    script = (
+        f"Storage.prototype.getItem = function (key) {{ if (key === 'lnbook.read') {broken} }};"
+        f"Storage.prototype.setItem = function () {{ {fails} }};"
+        "window.errors = []; addEventListener('error', event => errors.push(event.message))"
+    )
+    chapter.ask("Page.addScriptToEvaluateOnNewDocument", source=script)
+    go(chapter, html, "part/chapter")
+    assert chapter.run(CHECKED) == [False, False]
+    if "throw" in broken:
+        chapter.run(CLICK.format(0))
+        assert chapter.run(CHECKED) == [True, True]
+    assert chapter.run("errors.filter(text => !text.includes('blocked'))") == []
+
+
+def test_controls_can_be_reached_and_named(chapter: Page, html: Path) -> None:
+    names = chapter.run("[...document.querySelectorAll('input[data-chapter]')].map(b => "
+                        "b.labels[0].textContent.trim())")  # fmt: skip
+    assert names == ["Read", "I have read this chapter"]
+    assert chapter.run("document.querySelector('.ln-read input').tabIndex") == 0
+    go(chapter, html, "index")
+    assert chapter.run("document.querySelector('progress').getAttribute('aria-label')")
+
+
+def test_without_scripts_nothing_is_offered_that_needs_them(chapter: Page, html: Path) -> None:
+    chapter.ask("Emulation.setScriptExecutionDisabled", value=True)
+    chapter.go(html / "part" / "chapter.html")
+    seen = "getComputedStyle(document.querySelector('.ln-read')).visibility"
+    assert chapter.run(seen) == "hidden"
+    assert chapter.run("document.querySelector('.ln-chapter-links a').offsetHeight") > 0

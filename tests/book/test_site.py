@@ -1,0 +1,168 @@
+"""What the extensions make of a page: one style sheet, folding, twins of figures, the head."""
+
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from bookbuild import sphinx_navigation
+from lnbook import style
+from tests.book.small_book import SmallBook
+
+ADDED = """
+![A blue line that rises from the left to the right.](line.svg)
+
+```{admonition} Hint
+:class: dropdown
+Look at $a$.
+```
+
+```{note}
+:class: dropdown
+A box of a kind that has no title of its own.
+```
+
+```{exercise-start} Add
+:label: add-two
+```
+Add two numbers.
+```{exercise-end}
+```
+
+```{solution-start} add-two
+:class: dropdown
+```
+Three.
+```{solution-end}
+```
+
+```{list-table}
+:header-rows: 1
+
+* -
+  - value
+* - one
+  - 1
+```
+
+A work {cite}`key`, and `inline code`.
+
+```{bibliography}
+```
+"""
+LINE = f"""<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="60pt" viewBox="0 0 90 60">
+<path d="M 0 60 L 90 0" style="stroke: {style.BLUE}"/></svg>"""
+WORK = "@book{key, author={Author, A.}, title={Title}, year={2020}, publisher={P}}"
+ADDRESS = "https://example.org/course"
+
+
+@pytest.fixture(scope="module")
+def html(built: Callable[[], SmallBook]) -> Path:
+    small = built()
+    small.index.write_text(small.index.read_text() + ADDED)
+    (small.book.source / "line.svg").write_text(LINE)
+    (small.book.source / "references.bib").write_text(WORK)
+    os.environ["BOOK_URL"] = ADDRESS
+    try:
+        done = small.run("book")
+    finally:
+        del os.environ["BOOK_URL"]
+    assert done.returncode == 0, done.stderr
+    return small.book.html
+
+
+@pytest.fixture(scope="module")
+def index(html: Path) -> BeautifulSoup:
+    return BeautifulSoup((html / "index.html").read_text(), "html.parser")
+
+
+def test_one_style_sheet(html: Path, index: BeautifulSoup) -> None:
+    sheets = [str(link["href"]) for link in index.select('link[rel="stylesheet"]')]
+    assert [sheet.split("?")[0] for sheet in sheets] == ["_static/site.css"]
+    assert len((html / "_static" / "site.css").read_bytes()) < 150_000
+    assert not list((html / "_static").rglob("*fontawesome*"))
+    assert [path.name for path in (html / "_static").rglob("*.css")] == ["site.css"]
+
+
+def test_scripts_do_not_hold_up_a_page(html: Path, index: BeautifulSoup) -> None:
+    scripts = index.select("script[src]")
+    names = {str(tag["src"]).split("?")[0] for tag in scripts}
+    assert names == {"_static/site.js", "_static/reading-marks.js"}
+    assert all(tag.has_attr("defer") for tag in scripts)
+    search = BeautifulSoup((html / "search.html").read_text(), "html.parser")
+    names = [str(tag["src"]).split("?")[0].split("/")[-1] for tag in search.select("script[src]")]
+    assert {"site.js", "searchtools.js", "searchindex.js", "documentation_options.js"} <= set(names)
+
+
+def test_folded_boxes_need_no_script(index: BeautifulSoup) -> None:
+    boxes = index.select("details.admonition")
+    titles = [" ".join(box.summary.get_text().split()) for box in boxes]  # type: ignore[union-attr]
+    assert titles == ["Hint", "Note", "Solution to Exercise 1 (Add)"]
+    assert not index.select("summary a, summary button")
+    assert "Three." in boxes[2].get_text()
+
+
+def test_a_figure_has_a_twin(html: Path, index: BeautifulSoup) -> None:
+    light, dark = index.select("article img")
+    assert light["alt"] == dark["alt"] == "A blue line that rises from the left to the right."
+    assert (light["width"], light["height"]) == (dark["width"], dark["height"]) == ("120", "80")
+    assert "ln-light" in light["class"]
+    assert "ln-dark" in dark["class"]
+    assert dark["loading"] == "lazy"
+    pictures = [(html / str(tag["src"])).read_text() for tag in (light, dark)]
+    assert style.BLUE in pictures[0]
+    assert style.BLUE not in pictures[1]
+    assert all(ET.fromstring(each).get("viewBox") == "0 0 90 60" for each in pictures)
+
+
+def test_roles(index: BeautifulSoup) -> None:
+    assert [tag["role"] for tag in index.select(".citation")] == ["listitem"]
+    assert [tag.get_text().strip() for tag in index.select("thead th")] == ["value"]
+    assert len(index.select("thead td")) == 1
+    ids = [tag["id"] for tag in index.find_all(id=True)]
+    assert sorted(set(ids)) == sorted(ids)
+
+
+def test_head(index: BeautifulSoup) -> None:
+    content = {
+        str(tag.get("name") or tag.get("property")): tag.get("content")
+        for tag in index.find_all("meta")
+    }
+    assert content["description"] == content["og:description"]
+    assert content["og:url"] == f"{ADDRESS}/index.html"
+    assert content["og:image"] == f"{ADDRESS}/_static/social-card.png"
+    assert len(index.select('meta[name="viewport"]')) == 1
+    assert index.select_one('link[rel="canonical"]')["href"] == f"{ADDRESS}/index.html"  # type: ignore[index]
+    assert index.html["lang"] == "en"  # type: ignore[index]
+
+
+def test_published(html: Path) -> None:
+    sitemap = (html / "sitemap.xml").read_text()
+    assert f"<loc>{ADDRESS}/part/chapter.html</loc>" in sitemap
+    assert "search.html" not in sitemap
+    assert f"Sitemap: {ADDRESS}/sitemap.xml" in (html / "robots.txt").read_text()
+    assert f'<base href="{ADDRESS}/"' in (html / "404.html").read_text()
+
+
+def test_a_button_that_unfolds_pages_says_which() -> None:
+    made = sphinx_navigation.label(
+        '<ul><li><a href="a.html">Look up</a><details><summary><span role="presentation">'
+        '<i class="x"></i></span></summary><ul><li><a href="b.html">b</a></li></ul></details>'
+        "</li></ul>"
+    )
+    summary = BeautifulSoup(made, "html.parser").summary
+    assert summary is not None
+    assert summary["aria-label"] == "Pages of: Look up"
+    assert not summary.select("[role]")
+
+
+def test_a_color_of_no_palette_fails_the_build(built: Callable[[], SmallBook]) -> None:
+    small = built()
+    small.index.write_text(small.index.read_text() + "\n![A line in a color.](line.svg)\n")
+    (small.book.source / "line.svg").write_text(LINE.replace(style.BLUE, "#123456"))
+    done = small.run("book")
+    assert done.returncode == 1
+    assert "#123456 has no partner for dark mode" in done.stderr

@@ -1,0 +1,116 @@
+"""Fixtures: the built site, over http and from files, and a browser that reaches no other host."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from bookbuild import unchanged
+from tests.site.server import serve
+from tests.site.visit import DESKTOP, Visit, visit
+
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
+REPORT = ROOT / "_build" / "site-report"
+# Every name but the loopback's leads nowhere: what asks another host fails, here as offline.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+]
+
+OpenPage = Callable[..., Page]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lighthouse-runs", type=int, default=1, help="the median of them counts")
+
+
+def chromium() -> str:
+    """The path of the browser: $CHROMIUM, or what the system has."""
+    names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if found is None:
+        pytest.exit("no browser: install chromium, or name one in CHROMIUM", returncode=1)
+    return found
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    """The folder of the site, which must be that of today's sources."""
+    if not unchanged.is_unchanged(ROOT):
+        pytest.exit("the site is not that of the sources: run 'make book' first", returncode=1)
+    return HTML
+
+
+@pytest.fixture(scope="session")
+def site(html: Path) -> Iterator[str]:
+    """The address of the site, served as a web host does."""
+    with serve(html) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def files(html: Path) -> str:
+    """The address of the site as files, without a server."""
+    return f"{html.as_uri()}/"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def record() -> Callable[[str, str, dict[str, Any]], None]:
+    """Keeps figures of a page for the table that `python -m tests.site.report` prints."""
+
+    def keep(kind: str, page: str, figures: dict[str, Any]) -> None:
+        path = REPORT / kind / f"{page.replace('/', '~')}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(figures), encoding="utf-8")
+
+    return keep
+
+
+@pytest.fixture
+def open_page(browser: Browser, site: str, files: str) -> Iterator[OpenPage]:
+    """Opens a page of the site; at the end nothing may have gone wrong on it."""
+    seen: list[Visit] = []
+    with ExitStack() as stack:
+
+        def opened(
+            path: str,
+            *,
+            scheme: str = "http",
+            width: int = DESKTOP,
+            dark: bool = False,
+            scripts: bool = True,
+            still: bool = False,
+        ) -> Page:
+            opening = visit(
+                browser,
+                files if scheme == "file" else site,
+                path,
+                width=width,
+                mode="dark" if dark else "light",
+                script=scripts,
+                reduced_motion=still,
+            )
+            seen.append(stack.enter_context(opening))
+            return seen[-1].page
+
+        yield opened
+        assert [fault for one in seen for fault in one.faults()] == []

@@ -1,0 +1,179 @@
+"""What a reader does: search, switch, copy, unfold, print, with keyboard and phone."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.site.pages import BOOK, CHAPTERS
+from tests.site.visit import DESKTOP, PHONE, visit
+
+CHAPTER = "formula/step-by-step"
+WIDTHS = [PHONE, DESKTOP]
+RING = """() => {
+    const style = getComputedStyle(document.activeElement);
+    return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0
+        || style.boxShadow !== "none";
+}"""
+
+
+@pytest.fixture(params=["http", "files"])
+def base(request: pytest.FixtureRequest) -> str:
+    """The site over http, and from files."""
+    return str(request.getfixturevalue("site" if request.param == "http" else "files"))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_search_finds_a_chapter(browser: Browser, base: str, width: int) -> None:
+    with visit(browser, base, f"{CHAPTER}.html", width=width) as seen:
+        page = seen.page
+        page.locator(".search-button:visible, .search-button__button:visible").first.click()
+        page.locator("input[type=search]:visible").first.fill("unselectable")
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile("search.html"))
+        first = page.locator("#search-results li a").first
+        expect(first).to_be_visible(timeout=15_000)
+        assert "transformer/variants" in page.locator("#search-results").inner_html()
+        first.click()
+        expect(page.locator("article h1").first).to_be_visible()
+        assert not seen.faults()
+
+
+def test_search_opens_by_the_keyboard(browser: Browser, base: str) -> None:
+    with visit(browser, base, "index.html") as seen:
+        seen.page.keyboard.press("Control+k")
+        field = seen.page.locator("input[type=search]:visible")
+        expect(field).to_be_focused()
+        seen.page.keyboard.press("Escape")
+        expect(field).to_be_hidden()
+
+
+def test_mode_is_switched_and_kept(browser: Browser, site: str) -> None:
+    with visit(browser, site, f"{CHAPTER}.html", mode="light") as seen:
+        theme = "document.documentElement.dataset.theme"
+        for _ in range(3):  # the switch goes around three modes
+            seen.page.locator(".theme-switch-button:visible").first.click()
+            if seen.page.evaluate(theme) == "dark":
+                break
+        assert seen.page.evaluate(theme) == "dark"
+        paper = "getComputedStyle(document.body).backgroundColor"
+        dark = seen.page.evaluate(paper)
+        seen.page.goto(f"{site}formula/geometry.html")
+        assert seen.page.evaluate(theme) == "dark"
+        assert seen.page.evaluate(paper) == dark
+        assert not seen.faults()
+
+
+def test_code_is_copied_as_it_stands(browser: Browser, site: str) -> None:
+    with visit(browser, site, f"{CHAPTER}.html") as seen:
+        cell = seen.page.locator(".cell_input:visible").nth(1)
+        cell.hover()
+        cell.locator("button.copybtn").click()
+        copied = seen.page.evaluate("navigator.clipboard.readText()")
+        assert copied.strip() == cell.locator("pre").inner_text().strip()
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_solutions_are_folded_and_open_by_keyboard(browser: Browser, site: str, name: str) -> None:
+    with visit(browser, site, f"{name}.html") as seen:
+        solutions = seen.page.locator("details.solution")
+        assert solutions.count() >= 2
+        solution = solutions.first
+        inside = solution.locator(".cell").first
+        expect(inside).to_be_hidden()
+        opener = solution.locator("summary").first
+        opener.focus()
+        seen.page.keyboard.press("Enter")
+        expect(inside).to_be_visible()
+        seen.page.keyboard.press("Enter")
+        expect(inside).to_be_hidden()
+        assert not seen.faults()
+
+
+def test_keyboard_sees_where_it_is(browser: Browser, site: str) -> None:
+    with visit(browser, site, f"{CHAPTER}.html") as seen:
+        without: list[str] = []
+        for _ in range(60):
+            seen.page.keyboard.press("Tab")
+            if not seen.page.evaluate(RING):
+                without.append(seen.page.evaluate("document.activeElement.outerHTML")[:120])
+        assert not without
+
+
+def test_keyboard_skips_to_the_text(browser: Browser, site: str) -> None:
+    with visit(browser, site, f"{CHAPTER}.html") as seen:
+        seen.page.keyboard.press("Tab")
+        seen.page.keyboard.press("Enter")
+        assert seen.page.evaluate("location.hash") == "#main-content"
+
+
+def test_phone_has_a_menu(browser: Browser, base: str) -> None:
+    with visit(browser, base, f"{CHAPTER}.html", width=PHONE) as seen:
+        link = seen.page.locator("a[href$='geometry.html']:visible")
+        assert link.count() <= 1  # at most the link to the next chapter
+        seen.page.locator(".primary-toggle:visible").first.click()
+        menu = seen.page.locator("dialog[open] nav a", has_text="geometry").first
+        expect(menu).to_be_visible()
+        menu.click()
+        seen.page.wait_for_url(re.compile("geometry.html"))
+        assert not seen.faults()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_without_scripts_all_can_be_read(browser: Browser, base: str, width: int) -> None:
+    with visit(browser, base, f"{CHAPTER}.html", width=width, script=False) as seen:
+        page = seen.page
+        expect(page.locator("article h1")).to_be_visible()
+        expect(page.locator("article .katex").first).to_be_visible()
+        expect(page.locator("article img:visible").first).to_be_visible()
+        page.locator("details.solution summary").first.click()
+        expect(page.locator("details.solution .cell").first).to_be_visible()
+        assert not seen.foreign
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_print_shows_the_text_alone(browser: Browser, site: str, mode: str) -> None:
+    with visit(browser, site, f"{CHAPTER}.html", mode=mode) as seen:
+        page = seen.page
+        page.emulate_media(media="print", color_scheme="dark" if mode == "dark" else "light")
+        for part in (".bd-sidebar-primary", ".bd-header-article", ".prev-next-footer"):
+            for one in page.locator(part).all():
+                expect(one).to_be_hidden()
+        expect(page.locator("article h1")).to_be_visible()
+        color = page.evaluate("getComputedStyle(document.querySelector('article p')).color")
+        assert max(map(int, re.findall(r"\d+", color)[:3])) < 130  # dark letters, also in dark mode
+        hidden = page.locator("article img").evaluate_all(
+            "images => images.filter((image) => image.checkVisibility()).length"
+        )
+        assert hidden >= 2
+
+
+def test_motion_is_left_out_on_request(browser: Browser, site: str) -> None:
+    with visit(browser, site, f"{CHAPTER}.html", reduced_motion=True) as seen:
+        moving = seen.page.evaluate(
+            """() => [...document.querySelectorAll("*")].filter((element) => {
+                const style = getComputedStyle(element);
+                const times = `${style.transitionDuration},${style.animationDuration}`;
+                return times.split(",").some((time) => parseFloat(time) > 0.011);
+            }).map((element) => element.className.toString().slice(0, 60))"""
+        )
+        assert not moving
+        assert seen.page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") in (
+            "auto",
+            "",
+        )
+
+
+def test_links_to_other_hosts_are_only_links(html: Path) -> None:
+    assert (html / "index.html").exists()
+    for name in BOOK.pages:
+        text = (html / f"{name}.html").read_text(encoding="utf-8")
+        assert not re.findall(r"(?:src|srcset|data)=[\"']https?:", text), name
+
+
+def test_a_lost_reader_finds_back(browser: Browser, html: Path, site: str) -> None:
+    assert (html / "404.html").exists()
+    with visit(browser, site, "404.html") as seen:
+        seen.page.locator("article a").first.click()
+        expect(seen.page.locator("article h1")).to_be_visible()
