@@ -3,6 +3,7 @@
 #   make book        build the site with warnings as errors     make serve      show it on this machine
 #   make test        run every test and every notebook          make notebooks  renew the references
 #   make lint        format, lint and type checks               make clean      remove what was built
+#   make check-browser  the tests of the PDF and the reading marks (needs chromium)
 #   make check-site  open every page in a browser: weight, axe, search, print (needs chromium)
 #   make lighthouse  let Lighthouse mark every page; half an hour on a quiet machine (needs chromium)
 #   make bench       measure speed and memory of lnbook (long)  make lab        open the chapters in JupyterLab
@@ -23,7 +24,7 @@ RUNS ?= 1
 READY := .venv/.ready
 RUN := .venv/bin/python -m
 
-.PHONY: book pdf test check-site lighthouse serve notebooks reproduce lint bench sweep clean lab setup
+.PHONY: book pdf test check-browser check-site lighthouse serve notebooks reproduce lint bench sweep clean lab setup
 .DEFAULT_GOAL := book
 
 book: $(READY)
@@ -37,6 +38,9 @@ test: $(READY)
 	@$(RUN) ruff format --check
 	@$(RUN) mypy
 	@$(RUN) pytest
+
+check-browser: $(READY)
+	@$(RUN) pytest tests/browser
 
 check-site: book
 	@$(RUN) pytest tests/site --ignore=tests/site/test_lighthouse.py --dist=load

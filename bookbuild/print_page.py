@@ -27,7 +27,7 @@ HIGHEST, LOWEST = 1, 6
 REMOVED = (
     ".headerlink",
     ".d-print-none",
-    ".only-dark",
+    ".ln-dark",
     "script",
     "style",
     "button",

@@ -1,18 +1,13 @@
 """The marks of what is read, in a real browser: kept, counted, taken away, and no more."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bookbuild.chromium import NAMES, Page, find_chromium, open_page
+from bookbuild.chromium import Page, find_chromium, open_page
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
-
-pytestmark = pytest.mark.skipif(
-    not any(map(shutil.which, NAMES)), reason="needs Chromium, which is not installed here"
-)
 
 CLICK = "document.querySelectorAll('input[data-chapter]')[{0}].click()"
 CHECKED = "[...document.querySelectorAll('input[data-chapter]')].map(box => box.checked)"

@@ -1,6 +1,5 @@
 """The printed book: one page of all pages, and faults that the check of the PDF finds."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,16 +10,13 @@ from bs4 import BeautifulSoup
 
 from bookbuild.book import Book
 from bookbuild.check_pdf import bookmarks, page_of, pdf_problems
-from bookbuild.chromium import NAMES, find_chromium, open_page
+from bookbuild.chromium import find_chromium, open_page
 from bookbuild.errors import BookError
 from bookbuild.offered import PDF_NAME
 from bookbuild.print_page import WEB, Entry, PrintedBook, printed_book
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 
-needs_chromium = pytest.mark.skipif(
-    not any(map(shutil.which, NAMES)), reason="needs Chromium, which is not installed here"
-)
 WIDE = "$$ " + " + ".join(f"x_{{{number}}}" for number in range(60)) + " $$"
 
 
@@ -46,7 +42,6 @@ def text_of(document: pypdfium2.PdfDocument, number: int) -> str:
     return document[number - 1].get_textpage().get_text_bounded()
 
 
-@needs_chromium
 def test_the_site_offers_its_pdf(site: SmallBook) -> None:
     page = BeautifulSoup((site.book.html / "index.html").read_text(), "html.parser")
     assert page.select_one(f".ln-downloads a[href='{PDF_NAME}']")
@@ -54,7 +49,6 @@ def test_the_site_offers_its_pdf(site: SmallBook) -> None:
     assert done.stdout.startswith("Nothing has changed since the last build")
 
 
-@needs_chromium
 def test_bookmarks_are_parts_chapters_and_sections(document: pypdfium2.PdfDocument) -> None:
     assert bookmarks(document) == [
         (0, "Contents"),
@@ -71,7 +65,6 @@ def test_bookmarks_are_parts_chapters_and_sections(document: pypdfium2.PdfDocume
     ]
 
 
-@needs_chromium
 def test_contents_tell_the_pages(document: pypdfium2.PdfDocument) -> None:
     number = page_of(document, "part-second")
     assert number is not None
@@ -80,7 +73,6 @@ def test_contents_tell_the_pages(document: pypdfium2.PdfDocument) -> None:
     assert text_of(document, number).split()[:4] == [str(number), "2.", "The", "second"]
 
 
-@needs_chromium
 def test_links_between_chapters_stay_in_the_pdf(
     site: SmallBook, document: pypdfium2.PdfDocument
 ) -> None:
@@ -95,7 +87,6 @@ def test_links_between_chapters_stay_in_the_pdf(
     assert chapter <= section
 
 
-@needs_chromium
 def test_solutions_are_open_and_drawing_code_is_left_out(document: pypdfium2.PdfDocument) -> None:
     text = "\n".join(text_of(document, number + 1) for number in range(len(document)))
     for expected in ("Like this:", "Because.", "Use +.", "Fig. 1.1 A rising line."):
@@ -104,7 +95,6 @@ def test_solutions_are_open_and_drawing_code_is_left_out(document: pypdfium2.Pdf
         assert absent not in text
 
 
-@needs_chromium
 def test_all_fonts_are_embedded(document: pypdfium2.PdfDocument) -> None:
     seen = 0
     for number in range(len(document)):
@@ -115,7 +105,15 @@ def test_all_fonts_are_embedded(document: pypdfium2.PdfDocument) -> None:
     assert seen > 100
 
 
-@needs_chromium
+def test_a_figure_is_printed_without_its_dark_twin(site: SmallBook, tmp_path: Path) -> None:
+    chapter = BeautifulSoup((site.book.html / "part" / "chapter.html").read_text(), "html.parser")
+    assert chapter.select("img.ln-light")
+    assert chapter.select("img.ln-dark")
+    page = BeautifulSoup(printed_book(site.book, "T", "A", tmp_path).html, "html.parser")
+    assert page.select("img.ln-light")
+    assert not page.select("img.ln-dark")
+
+
 def test_faults_are_found(tmp_path: Path) -> None:
     """A page with a link to a file, and an entry too many."""
     source, path = tmp_path / "bad.html", tmp_path / "bad.pdf"
@@ -133,7 +131,6 @@ def test_faults_are_found(tmp_path: Path) -> None:
     assert any("a link leads to file:" in problem for problem in found)
 
 
-@needs_chromium
 def test_what_cannot_be_made_to_fit_is_told(tmp_path: Path) -> None:
     source = tmp_path / "wide.html"
     wide = f"<table><tr><td style='white-space: nowrap'>{'wide ' * 90}</td></tr></table>"
