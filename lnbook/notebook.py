@@ -21,6 +21,7 @@ __all__ = ["THREADS", "set_up"]
 
 THREADS = "LNBOOK_THREADS"  # set to 2 to see that no output depends on it
 LARGEST_SEED = 2**32 - 1
+DIGITS = 10  # of a number that a cell shows or hands to the text: the sixteenth varies by processor
 
 
 def set_up(seed: int = 0) -> np.random.Generator:
@@ -28,9 +29,10 @@ def set_up(seed: int = 0) -> np.random.Generator:
 
     Seeds Python's, NumPy's and torch's global generators, and has torch compute with one thread
     (or with as many as the environment variable `LNBOOK_THREADS` says).
-    Prints four digits of arrays and tensors. Figures become SVG drawings without a date, in the
-    style of the book, each with a record of what it shows (`lnbook.figure_record`). Outside a
-    notebook all of this happens but for the showing of figures.
+    Prints four digits of arrays and tensors, and shows a number by itself with ten. Figures become
+    SVG drawings without a date, in the style of the book, each with a record of what it shows
+    (`lnbook.figure_record`). Outside a notebook all of this happens but for how figures and single
+    numbers are shown.
 
     Args:
         seed: what all generators start from, 0 to 2**32 - 1.
@@ -61,6 +63,7 @@ def set_up(seed: int = 0) -> np.random.Generator:
     shell = get_ipython()
     if shell is not None:
         _show_figures_as_drawings(shell)
+        _show_numbers_with_few_digits(shell)
     return np.random.default_rng(seed)
 
 
@@ -81,6 +84,15 @@ def _threads() -> int:
 def _show_figures_as_drawings(shell: Any) -> None:
     select_figure_formats(shell, {"svg"}, bbox_inches=None, metadata={"Date": None})
     shell.display_formatter.mimebundle_formatter.for_type(Figure, _record)
+
+
+def _show_numbers_with_few_digits(shell: Any) -> None:
+    shell.display_formatter.formatters["text/plain"].for_type(float, _show_number)
+
+
+def _show_number(number: float, printer: Any, cycle: bool) -> None:
+    del cycle  # IPython passes it; a number holds nothing
+    printer.text(repr(float(f"{number:.{DIGITS}g}")))
 
 
 def _record(figure: Figure, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -205,6 +205,31 @@
     }
   }
 
+  /**
+   * Lay out the sections that the style sheet has put off: from the reader's first move on, one at a
+   * time while the browser is idle, so that nothing jumps when they are reached.
+   */
+  function setUpLayout() {
+    const MOVES = ["scroll", "pointermove", "keydown", "touchstart"];
+    const wait = window.requestIdleCallback || ((next) => setTimeout(next, 20)); // Safari
+    const waiting = all(".bd-article section > section, .bd-article section > dl.py");
+    const next = () => {
+      const section = waiting.shift();
+      if (!section) {
+        root.dataset.laidOut = "";
+        return;
+      }
+      section.style.contentVisibility = "visible";
+      section.getBoundingClientRect();
+      wait(next);
+    };
+    const start = () => {
+      for (const move of MOVES) removeEventListener(move, start);
+      wait(next);
+    };
+    for (const move of MOVES) addEventListener(move, start, { passive: true });
+  }
+
   function setUpMenus() {
     const menus = all("details.ln-menu");
     document.addEventListener("click", (event) => {
@@ -252,6 +277,7 @@
   setUpPlace();
   setUpCopying();
   setUpScrolling();
+  setUpLayout();
   setUpMenus();
   setUpPrinting();
   addEventListener("hashchange", openTarget);

@@ -5,7 +5,7 @@ import gzip
 import http.server
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 COMPRESSED = (".css", ".html", ".ipynb", ".js", ".json", ".svg", ".txt", ".xml")
@@ -31,6 +31,10 @@ def compressed(path: Path) -> bytes:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # the page was closed before its last file came
+            super().handle()
+
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
         path = path / "index.html" if path.is_dir() else path

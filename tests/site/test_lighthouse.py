@@ -16,6 +16,7 @@ MARKS = ("performance", "accessibility", "best-practices", "seo")
 # What the median of the runs must reach. The site's targets are 97 on a phone and 100 on a desktop;
 # simulated phones on a busy machine cost a few points, so the test asks for a little less.
 PERFORMANCE = {"mobile": 95, "desktop": 99}
+AT_LEAST_BEFORE_FAILING = 3  # runs: one alone may have met a busy moment
 
 
 def lighthouse(url: str, form: str) -> dict[str, Any]:
@@ -46,6 +47,19 @@ def marks(report: dict[str, Any]) -> dict[str, int]:
     return {name: round(100 * report["categories"][name]["score"]) for name in MARKS}
 
 
+def median(reports: list[dict[str, Any]]) -> dict[str, int]:
+    """The middle mark of several reports, each mark by itself."""
+    found = [marks(report) for report in reports]
+    return {name: statistics.median_low([one[name] for one in found]) for name in MARKS}
+
+
+def reached(found: dict[str, int], form: str) -> bool:
+    """Whether the marks are those that the site is to have."""
+    return found["performance"] >= PERFORMANCE[form] and all(
+        found[name] == 100 for name in MARKS[1:]
+    )
+
+
 def lost(report: dict[str, Any], category: str) -> list[str]:
     """What cost points in a category."""
     audits = report["audits"]
@@ -65,11 +79,14 @@ def test_marks(
     record: Callable[[str, str, dict[str, Any]], None],
     request: pytest.FixtureRequest,
 ) -> None:
-    runs = request.config.getoption("--lighthouse-runs")
-    reports = [lighthouse(f"{site}{name}.html", form) for _ in range(runs)]
-    found = [marks(report) for report in reports]
-    median = {mark: statistics.median_low([one[mark] for one in found]) for mark in MARKS}
-    record(f"lighthouse-{form}", name, median)
-    for mark in MARKS[1:]:
-        assert median[mark] == 100, lost(reports[0], mark)
-    assert median["performance"] >= PERFORMANCE[form], lost(reports[0], "performance")
+    def measure() -> dict[str, Any]:
+        return lighthouse(f"{site}{name}.html", form)
+
+    reports = [measure() for _ in range(request.config.getoption("--lighthouse-runs"))]
+    while not reached(median(reports), form) and len(reports) < AT_LEAST_BEFORE_FAILING:
+        reports.append(measure())
+    found = median(reports)
+    record(f"lighthouse-{form}", name, found)
+    assert reached(found, form), {
+        name: (found[name], lost(reports[0], name)) for name in MARKS if found[name] < 100
+    }

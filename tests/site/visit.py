@@ -8,6 +8,9 @@ from playwright.sync_api import Browser, Page, Request
 
 DESKTOP, PHONE = 1280, 360
 SCROLL = """async () => {
+    dispatchEvent(new Event("scroll"));  // a short page has nothing to scroll
+    for (let i = 0; i < 400 && document.documentElement.dataset.laidOut === undefined; i++)
+        await new Promise((resolve) => setTimeout(resolve, 25));
     for (let y = 0; y < document.body.scrollHeight; y += 500) {
         scrollTo(0, y);
         await new Promise((resolve) => setTimeout(resolve, 25));

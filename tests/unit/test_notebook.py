@@ -127,6 +127,26 @@ def test_a_figure_is_shown_as_a_drawing_with_its_record() -> None:
     assert data[FIGURE_RECORD]["axes"][0]["lines"][0]["y"] == [1.0, 2.0]
 
 
+def test_a_number_is_shown_with_digits_that_hold_on_every_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shell = InteractiveShell()
+    monkeypatch.setattr("lnbook.notebook.get_ipython", lambda: shell)
+    set_up()
+
+    def shown(value: object) -> str:
+        return str(shell.display_formatter.format(value)[0]["text/plain"])
+
+    assert shown(0.32195404553733264) == shown(0.3219540455373326) == "0.3219540455"
+    assert [shown(value) for value in (4.0, 1e-30, float("nan"), 12)] == [
+        "4.0",
+        "1e-30",
+        "nan",
+        "12",
+    ]
+    assert shown([1 / 3, (2 / 3,)]) == "[0.3333333333, (0.6666666667,)]"
+
+
 def test_importing_changes_nothing() -> None:
     code = (
         "import matplotlib, numpy, torch\n"
