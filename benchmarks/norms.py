@@ -19,12 +19,12 @@ from torch.nn import functional as native
 
 from benchmarks.timing import (
     compare,
-    saved_bytes,
     settle_allocator,
     table,
     threads,
     write_record,
 )
+from lnbook.experiments.speed import CenteredFunction, kept_bytes, variance_form
 from lnbook.functional import LayerNormFunction, RMSNormFunction, layer_norm, rms_norm
 from lnbook.layers import LayerNorm
 from lnbook.records import machine
@@ -36,7 +36,7 @@ SMALL = [((32, 256), 1)]
 Way: TypeAlias = tuple[Callable[[], Tensor], tuple[Tensor, ...]]
 
 
-class VarianceFunction(torch.autograd.Function):
+class VarianceFunction(CenteredFunction):
     """What one writes first: variance by `var`, division by the deviation, everything kept."""
 
     @staticmethod
@@ -44,47 +44,8 @@ class VarianceFunction(torch.autograd.Function):
         """Normalize the last dimension."""
         deviation = (x.var(-1, correction=0, keepdim=True) + eps).sqrt()
         xhat = (x - x.mean(-1, keepdim=True)) / deviation
-        ctx.save_for_backward(xhat, weight, deviation)
+        ctx.save_for_backward(xhat, weight, 1 / deviation)
         return xhat * weight + bias
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients by the formula."""
-        xhat, weight, deviation = ctx.saved_tensors
-        g = grad_output * weight
-        means = g.mean(-1, keepdim=True), (g * xhat).mean(-1, keepdim=True)
-        leading = tuple(range(grad_output.ndim - 1))
-        grad = (1 / deviation) * (g - means[0] - xhat * means[1])
-        return grad, (grad_output * xhat).sum(leading), grad_output.sum(leading), None
-
-
-class CenteredFunction(torch.autograd.Function):
-    """The textbook form: centered first, else as the formulas stand."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-        """Normalize the last dimension."""
-        centered = x - x.mean(-1, keepdim=True)
-        r = (centered.square().mean(-1, keepdim=True) + eps).rsqrt()
-        xhat = centered * r
-        ctx.save_for_backward(xhat, weight, r)
-        return xhat * weight + bias
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients by the formula."""
-        xhat, weight, r = ctx.saved_tensors
-        g = grad_output * weight
-        means = g.mean(-1, keepdim=True), (g * xhat).mean(-1, keepdim=True)
-        leading = tuple(range(grad_output.ndim - 1))
-        grad = r * (g - means[0] - xhat * means[1])
-        return grad, (grad_output * xhat).sum(leading), grad_output.sum(leading), None
-
-
-def variance_form(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
-    """Normalize by `var`, and leave the backward pass to autograd."""
-    deviation = torch.sqrt(x.var((-1,), correction=0, keepdim=True) + eps)
-    return weight * ((x - x.mean((-1,), keepdim=True)) / deviation) + bias
 
 
 class Case:
@@ -186,7 +147,7 @@ def memory(case: Case) -> dict[str, Any]:
     kept = {}
     for family in ("function", "rms"):
         for name, (call, inputs) in getattr(case, f"{family}_ways")().items():
-            kept[f"{family}: {name}"] = saved_bytes(call, *inputs)
+            kept[f"{family}: {name}"] = kept_bytes(call, *inputs)
     size = case.x.numel() * case.x.element_size()
     print(f"\nkept for backward at {case.shape}: bytes, and as multiples of the input")
     for name, count in kept.items():

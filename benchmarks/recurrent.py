@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import timing
+from lnbook.experiments.speed import kept_bytes
 from lnbook.recurrent import LayerNormLSTM
 
 # Batch, steps, input size, hidden size.
@@ -155,7 +156,7 @@ def memory(size: tuple[int, int, int, int]) -> dict[str, Any]:
     everything = layers(*size)
     rows = size[0] * size[1]
     saved = {
-        name: timing.saved_bytes(call, *module.parameters()) / rows
+        name: kept_bytes(call, *module.parameters()) / rows
         for name, (module, call) in everything.items()
         if name != "scripted"  # its graph does not tell
     }

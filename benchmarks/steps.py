@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -46,7 +47,7 @@ def lstm_ways(
         "nn.LSTM": (lambda: native(x)[0], list(native.parameters()))
     }
     for name, step in speed.LSTM_STEPS.items():
-        ways[name] = (lambda step=step: step(x, p), list(p.values()))  # type: ignore[misc]
+        ways[name] = (partial(step, x, p), list(p.values()))
     ways["lnbook"] = (lambda: ours(x)[0], list(ours.parameters()))
     return ways
 
@@ -145,9 +146,9 @@ def main() -> None:
         load, found = os.getloadavg()[0], []
         for count in options.threads:
             for size in sizes:
-                found += measure(size, ways_of(*size), count, options.rounds)  # type: ignore[operator]
+                found += measure(size, ways_of(*size), count, options.rounds)
         if name == "norm-compiled":
-            found += [kernels(*size) for size in sizes]  # type: ignore[misc]
+            found += [kernels(*size) for size in sizes]
         print("\nwrote", timing.write_record(name, found, load=round(load, 1)).name)
 
 

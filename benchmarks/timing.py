@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from lnbook import records
 
@@ -92,28 +91,6 @@ def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Tim
         order.append(order.pop(0))  # nobody always runs behind the same neighbor
     base = next(iter(samples.values()))
     return [_timing(name, seconds, base) for name, seconds in samples.items()]
-
-
-def saved_bytes(way: Callable[[], Any], *given: Tensor | None) -> int:
-    """Count the bytes that a forward pass keeps for its backward pass, without the `given` tensors.
-
-    Args:
-        way: runs the forward pass.
-        given: tensors that are there in any case, such as the input and the parameters.
-    """
-    there = {tensor.untyped_storage().data_ptr() for tensor in given if tensor is not None}
-    kept: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in there:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        result = way()
-    del result
-    return sum(kept.values())
 
 
 def table(timings: Sequence[Timing]) -> str:

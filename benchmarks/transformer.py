@@ -7,12 +7,14 @@ in a program that changes nothing: there, large attention weights cost page faul
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks import timing
+from lnbook.experiments.speed import kept_bytes
 from lnbook.transformer import (
     CausalLanguageModel,
     DeepNormBlock,
@@ -41,9 +43,11 @@ class WeightsBlock(nn.Module):
         if self.norm_first:
             y = self.norms[0](x)
             x = x + self.attention(y, y, y, attn_mask=mask)[0]
-            return x + self.network(self.norms[1](x))
-        x = self.norms[0](x + self.attention(x, x, x, attn_mask=mask)[0])
-        return self.norms[1](x + self.network(x))
+            x = x + self.network(self.norms[1](x))
+        else:
+            x = self.norms[0](x + self.attention(x, x, x, attn_mask=mask)[0])
+            x = self.norms[1](x + self.network(x))
+        return x
 
 
 def forward_backward(call: Callable[[Tensor], Tensor], x: Tensor, module: nn.Module) -> Any:
@@ -102,12 +106,17 @@ def measure_blocks(rounds: int, threads: int) -> list[dict[str, Any]]:
             for name, module in modules.items()
         }
         saved = {
-            name: timing.saved_bytes(lambda module=module, x=x: module(x), x, *module.parameters())
+            name: kept_bytes(partial(module, x), x, *module.parameters())
             for name, module in modules.items()
         }
         title = f"{placement}-LN block, dropout {dropout}"
         measurements.append(report(title, shape, direction, threads, ways, rounds, saved))
     return measurements
+
+
+def without_weights(block: nn.Module) -> Callable[[Tensor], Tensor]:
+    """Return a function that computes the attention weights of a causal block, and drops them."""
+    return lambda x: block(x, is_causal=True, need_weights=True)[0]
 
 
 def measure_causal(rounds: int, threads: int) -> list[dict[str, Any]]:
@@ -122,21 +131,15 @@ def measure_causal(rounds: int, threads: int) -> list[dict[str, Any]]:
         theirs = pytorchs_layer(d_model, 8, width, placement, 0.0)
         weights = WeightsBlock(d_model, 8, width, placement == "pre")
         calls: dict[str, tuple[Callable[[Tensor], Tensor], nn.Module]] = {
-            "lnbook": (lambda x, m=ours: m(x, is_causal=True), ours),
-            "nn.TransformerEncoderLayer": (
-                lambda x, m=theirs, mask=mask: m(x, mask, is_causal=True),
-                theirs,
-            ),
-            "with unread weights": (lambda x, m=weights, mask=mask: m(x, mask), weights),
-            "lnbook, weights returned": (
-                lambda x, m=ours: m(x, is_causal=True, need_weights=True)[0],
-                ours,
-            ),
+            "lnbook": (partial(ours, is_causal=True), ours),
+            "nn.TransformerEncoderLayer": (partial(theirs, src_mask=mask, is_causal=True), theirs),
+            "with unread weights": (partial(weights, mask=mask), weights),
+            "lnbook, weights returned": (without_weights(ours), ours),
         }
         x = torch.randn(shape, requires_grad=True)
         ways = {name: forward_backward(call, x, module) for name, (call, module) in calls.items()}
         saved = {
-            name: timing.saved_bytes(lambda call=call, x=x: call(x), x, *module.parameters())
+            name: kept_bytes(partial(call, x), x, *module.parameters())
             for name, (call, module) in calls.items()
         }
         title = f"causal {placement}-LN block"
@@ -159,7 +162,7 @@ def measure_kinds(rounds: int, threads: int) -> list[dict[str, Any]]:
     }
     ways = {name: forward_backward(block, x, block) for name, block in blocks.items()}
     saved = {
-        name: timing.saved_bytes(lambda block=block: block(x), x, *block.parameters())
+        name: kept_bytes(partial(block, x), x, *block.parameters())
         for name, block in blocks.items()
     }
     return [report("kinds of block", shape, "forward+backward", threads, ways, rounds, saved)]
@@ -177,7 +180,7 @@ def measure_model(rounds: int, threads: int) -> list[dict[str, Any]]:
         loss = nn.functional.cross_entropy(scores, tokens.flatten())
         torch.autograd.grad(loss, parameters)
 
-    saved = {"lnbook": timing.saved_bytes(lambda: model(tokens), tokens, *parameters)}
+    saved = {"lnbook": kept_bytes(lambda: model(tokens), tokens, *parameters)}
     return [
         report(
             "language model, 6 layers",

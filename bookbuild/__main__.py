@@ -36,13 +36,38 @@ def _run(options: argparse.Namespace, root: Path) -> None:
         print(f"Nothing has changed since the last build: {root / '_build/html' / what}")
         return
     # Sphinx and all that comes with it take seconds to import: only where they are needed.
-    from bookbuild import references, reproduce, site
+    from bookbuild import (
+        check_links,
+        costs,
+        differences,
+        licenses,
+        lint_cells,
+        references,
+        reproduce,
+        site,
+        update_pins,
+    )
     from bookbuild.book import Book
+    from bookbuild.mutants.run import mutants
 
     if options.command in ("book", "pdf"):
         site.build(Book(root), quiet=not options.verbose)
+    elif options.command == "lint":
+        lint_cells.lint(Book(root))
+    elif options.command == "check-links":
+        check_links.check(Book(root))
+    elif options.command == "differences":
+        differences.show(Book(root))
+    elif options.command == "update-pins":
+        update_pins.update_pins(Book(root), options.packages, options.index)
     elif options.command == "reproduce":
         reproduce.reproduce(Book(root), options.threads, options.vectors or reproduce.widths())
+    elif options.command == "mutants":
+        mutants(Book(root), options.bug, everything=options.all)
+    elif options.command == "costs":
+        costs.show(Book(root))
+    elif options.command == "licenses":
+        licenses.write(Book(root))
     else:
         references.renew(Book(root), options.chapter, everything=options.all)
 
@@ -58,9 +83,20 @@ def _parser() -> argparse.ArgumentParser:
     notebooks = commands.add_parser("notebooks", help="renew the executed references")
     notebooks.add_argument("chapter", nargs="*", help="for example formula/step-by-step")
     notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
+    commands.add_parser("lint", help="check the code cells of chapters")
+    commands.add_parser("check-links", help="ask for every address outside (needs a network)")
+    commands.add_parser("differences", help="how the references differ from the last commit")
+    update = commands.add_parser("update-pins", help="raise the pinned versions")
+    update.add_argument("packages", nargs="*", help="raise only these, and what they need")
+    update.add_argument("--index", default="", help="an extra package index")
     again = commands.add_parser("reproduce", help="compare every output under several settings")
     again.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     again.add_argument("--vectors", nargs="+", help="default: all that the processor has")
+    bugs = commands.add_parser("mutants", help="put known bugs into copies of lnbook")
+    bugs.add_argument("bug", nargs="*", help="for example 'unbiased variance'; default: all")
+    bugs.add_argument("--all", action="store_true", help="every chapter, not up to the first red")
+    commands.add_parser("costs", help="show how long each chapter ran and its peak memory")
+    commands.add_parser("licenses", help="list the licenses of what is used")
     serve = commands.add_parser("serve", help="serve the built site on this machine")
     serve.add_argument("--port", type=int, default=8000)
     return parser

@@ -51,6 +51,11 @@ class Book:
         return self.root / "constraints.txt"
 
     @property
+    def conda(self) -> Path:
+        """The environment for conda and Binder."""
+        return self.root / "environment.yml"
+
+    @property
     def references(self) -> Path:
         """The folder of the executed reference notebooks."""
         return self.root / "tests" / "notebooks"

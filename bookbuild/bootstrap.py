@@ -97,7 +97,7 @@ def install(arguments):
     """Install the pinned packages, showing which one is under way; one line if that fails."""
     command = [python_of_environment(), "-m", "pip", "install", "--disable-pip-version-check"]
     command += ["--progress-bar", "off", "--retries", "2", "--timeout", "60"]
-    command += ["--constraint", "constraints.txt", "--editable", ".[book,test]"]
+    command += ["--constraint", "constraints.txt", "--editable", ".[book,pdf,test]"]
     if arguments[:1] == ["--index"] and arguments[1:2] and arguments[1]:
         command += ["--extra-index-url", arguments[1]]
     print("Installing the packages (some minutes on the first run; details in {0})".format(LOG))

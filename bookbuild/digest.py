@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter, code_cells
+from bookbuild.pins import read as read_pins
 
 
 def digest(value: Any) -> str:
@@ -51,13 +52,9 @@ def outputs_digest(notebook: NotebookNode) -> str:
 def pins(book: Book) -> dict[str, str]:
     """The pinned version of each package that lnbook depends on directly."""
     project = tomllib.loads(book.project.read_text(encoding="utf-8"))["project"]
-    lines = book.constraints.read_text(encoding="utf-8").splitlines()
-    pinned = {
-        canonicalize_name(pin.name): str(pin.specifier)
-        for pin in (Requirement(line) for line in lines if line and not line.startswith("#"))
-    }
+    pinned = read_pins(book.constraints)
     names = [canonicalize_name(Requirement(text).name) for text in project["dependencies"]]
-    return {name: pinned[name] for name in names}
+    return {name: f"=={pinned[name]}" for name in names}
 
 
 def package_digest(book: Book, chapter: Chapter) -> str:

@@ -36,6 +36,7 @@ DARK = {
 _DARK = {light.lower(): dark.lower() for light, dark in DARK.items()}
 # Every raster in these figures is drawn in one hue on white, so that one curve of lightness serves.
 PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # in OKLab: the page and the ink of dark mode
+PAPER_TINT = (-0.0023, -0.0153)  # in OKLab: the page of dark mode is a little blue
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3}\b|\b(?:black|white)\b")
@@ -184,6 +185,7 @@ def _turned(rgba: np.ndarray) -> np.ndarray:
     rgb = rgba[..., :3] / 255
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     lab = np.cbrt(linear @ _TO_LMS.T) @ _TO_LAB.T
+    lab[..., 1:] += lab[..., :1] * np.array(PAPER_TINT)
     lab[..., 0] = PAPER_LIGHTNESS + (1 - lab[..., 0]) * (INK_LIGHTNESS - PAPER_LIGHTNESS)
     back = ((lab @ np.linalg.inv(_TO_LAB).T) ** 3) @ np.linalg.inv(_TO_LMS).T
     back = np.clip(back, 0, 1)

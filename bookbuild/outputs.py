@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from jupyter_cache import get_cache
@@ -110,22 +111,36 @@ def ensure(book: Book) -> dict[str, NotebookNode]:
 def fill_cache(book: Book) -> Path:
     """A jupyter-cache that holds the outputs of every chapter, and no others.
 
-    jupyter-cache knows a chapter by its code alone, so a cache is never changed: each set of
-    outputs has its own, named by its digest.
+    A cache is never changed, but replaced as a whole where it would not match. Its address stays,
+    since Sphinx would read every page again for another one.
     """
     executed = ensure(book)
-    name = digest({name: nb.metadata["lnbook"] for name, nb in sorted(executed.items())})[:16]
-    path = book.build / "cache" / name
-    if path.exists():
+    notebooks = [for_readers(chapter, executed[chapter.name]) for chapter in book.chapters]
+    wanted = digest(
+        [
+            [chapter.name, executed[chapter.name].metadata["lnbook"], _matched(notebook)]
+            for chapter, notebook in zip(book.chapters, notebooks, strict=True)
+        ]
+    )
+    path = book.build / "cache"
+    stamp = path / "filled-from.txt"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return path
-    part = path.with_name("part")
-    shutil.rmtree(path.parent, ignore_errors=True)
-    cache = get_cache(part)
-    for chapter in book.chapters:
-        notebook = for_readers(chapter, executed[chapter.name])
+    shutil.rmtree(path, ignore_errors=True)
+    cache = get_cache(path)
+    for chapter, notebook in zip(book.chapters, notebooks, strict=True):
         cache.cache_notebook_bundle(
             CacheBundleIn(notebook, str(chapter.path)), check_validity=True, overwrite=True
         )
     cache.db.dispose()
-    part.rename(path)
+    stamp.write_text(wanted, encoding="utf-8")  # last: a cache without it counts for nothing
     return path
+
+
+def _matched(notebook: NotebookNode) -> list[Any]:
+    """What jupyter-cache knows a notebook by, besides its code: where it differs, nothing matches.
+
+    MyST-NB would then execute the chapter itself, in silence, with outputs that no digest vouches
+    for.
+    """
+    return [notebook.metadata.kernelspec, [cell.metadata for cell in code_cells(notebook)]]

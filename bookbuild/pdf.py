@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pypdfium2
 import yaml
+from playwright.sync_api import Page
 
 from bookbuild.book import Book
 from bookbuild.check_pdf import page_of, pdf_problems
-from bookbuild.chromium import find_chromium, open_page
+from bookbuild.chromium import open_page
 from bookbuild.errors import BookError
 from bookbuild.offered import PDF_NAME
 from bookbuild.print_page import WEB, Entry, printed_book
@@ -24,7 +25,6 @@ def make_pdf(book: Book) -> Path:
     Raises:
         BookError: if Chromium is missing, or the PDF has a fault.
     """
-    program = find_chromium()
     start = time.perf_counter()
     print("Printing the book as PDF", flush=True)
     folder = book.build / "pdf"
@@ -33,14 +33,14 @@ def make_pdf(book: Book) -> Path:
     printed = printed_book(book, settings["title"], settings["author"], folder)
     source, part = folder / "book.html", folder / "part.pdf"
     source.write_text(printed.html, encoding="utf-8")
-    with open_page(program, source) as page:
-        problems = page.run((WEB / "print.js").read_text(encoding="utf-8"))
+    with open_page(source) as page:
+        problems = page.evaluate((WEB / "print.js").read_text(encoding="utf-8"))
         if problems:
             raise BookError(*(f"{PDF_NAME}: {problem}" for problem in problems))
         # The page of each entry is known when all is printed: print again with the numbers.
-        page.print_to(part, complete=False)
-        page.run(_set_page_numbers(_page_numbers(part, printed.entries)))
-        page.print_to(part)
+        print_page(page, part, complete=False)
+        page.evaluate(_set_page_numbers(_page_numbers(part, printed.entries)))
+        print_page(page, part)
     found = pdf_problems(part, printed)
     if found:
         raise BookError(*(f"{PDF_NAME}: {problem}" for problem in found))
@@ -51,6 +51,17 @@ def make_pdf(book: Book) -> Path:
     seconds = time.perf_counter() - start
     print(f"Printed in {seconds:.1f} s: {target} ({pages} pages, {size:.1f} MB)")
     return target
+
+
+def print_page(page: Page, path: Path, *, complete: bool = True) -> None:
+    """Print a page as its style sheet says, with bookmarks and tags if complete."""
+    page.pdf(
+        path=path,
+        prefer_css_page_size=True,
+        print_background=True,
+        outline=complete,
+        tagged=complete,
+    )
 
 
 def _pack(source: Path, target: Path, authors: str) -> None:

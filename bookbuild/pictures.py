@@ -14,15 +14,24 @@ import os
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+from fontTools.pens.svgPathPen import SVGPathPen
+from fontTools.pens.transformPen import TransformPen
+from fontTools.ttLib import TTFont
 
 from lnbook import reference, style
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
-LABEL = 'font-family="Segoe UI, Helvetica, Arial, Liberation Sans, sans-serif"'
+FONT = BOOK / "_static" / "fonts" / "LNSans.woff2"
 CARD = (1200, 630)
+# On a phone the picture is half as large: there, words and dots are drawn larger.
+ON_A_PHONE = (
+    "<style>@media(max-width:480px){.word{transform:scale(1.5);transform-box:fill-box;"
+    "transform-origin:50% 100%}circle{r:6.5px}}</style>"
+)
 
 
 def rows() -> np.ndarray:
@@ -35,24 +44,39 @@ def rows() -> np.ndarray:
     return means + spreads * rng.standard_normal((4, 7))
 
 
+@cache
+def _font() -> TTFont:
+    return TTFont(FONT)
+
+
+def lettering(text: str, x: float, y: float, size: float, color: str) -> str:
+    """A line of text in the font of the book, centered at x: a picture can load no font."""
+    glyphs, names = _font().getGlyphSet(location={"wght": 400}), _font().getBestCmap()
+    scale = size / _font()["head"].unitsPerEm
+    line = [glyphs[names[ord(letter)]] for letter in text]
+    at = x - scale * sum(glyph.width for glyph in line) / 2
+    pen = SVGPathPen(glyphs, ntos=lambda value: f"{value:.1f}".removesuffix(".0"))
+    for glyph in line:
+        glyph.draw(TransformPen(pen, (scale, 0, 0, -scale, at, y)))
+        at += scale * glyph.width
+    return f'<path class="word" d="{pen.getCommands()}" fill="{color}"/>'
+
+
 def rows_before_and_after(*, title: bool = True) -> str:
     """The picture of the first page: each row gets the mean 0 and the spread 1, by itself."""
     x = rows()
     after = reference.layer_norm(x, x.shape[1])
     parts = []
     for values, left, scale, zero, name in (
-        (x, 24.0, 24.0, 5.2, "before: four rows x"),
+        (x, 24.0, 24.0, 5.2, "before: four rows"),
         (after, 404.0, 50.0, 2.7, "after: mean 0, spread 1"),
     ):
         middle = left + zero * scale
         if title:
-            parts.append(
-                f'<text x="{left}" y="22" {LABEL} font-size="17" fill="{style.INK}">{name}</text>'
-            )
+            parts.append(lettering(name, middle, 24, 19, style.INK))
         parts.append(
             f'<path d="M{middle:.1f} 40V238" stroke="#D5D9E0" stroke-width="1.5"/>'
-            f'<text x="{middle:.1f}" y="256" {LABEL} font-size="14" text-anchor="middle" '
-            f'fill="{style.GRAY}">0</text>'
+            + lettering("0", middle, 260, 16, style.GRAY)
         )
         for number, row in enumerate(values):
             color = style.VERMILION if number == 1 else style.BLUE
@@ -76,7 +100,7 @@ def picture() -> str:
     """The file rows.svg."""
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" width="680" height="264" viewBox="0 0 680 264">'
-        f"{rows_before_and_after()}</svg>\n"
+        f"{ON_A_PHONE}{rows_before_and_after()}</svg>\n"
     )
 
 
@@ -110,12 +134,11 @@ def photograph(svg: str, target: Path) -> None:
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chrome")
     if browser is None:
         raise FileNotFoundError("there is no Chromium: install it, or name it with CHROMIUM=...")
-    font = (BOOK / "_static" / "fonts" / "LNSans.woff2").as_uri()
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "card.html"
         page.write_text(
-            f"<style>@font-face{{font-family:'LN Sans';src:url({font});font-weight:400 700}}"
-            f"body{{margin:0}}svg{{display:block}}</style>{svg}",
+            f"<style>@font-face{{font-family:'LN Sans';src:url({FONT.as_uri()});"
+            f"font-weight:400 700}}body{{margin:0}}svg{{display:block}}</style>{svg}",
             encoding="utf-8",
         )
         subprocess.run(

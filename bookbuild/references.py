@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from nbformat import NotebookNode
 
 from bookbuild.book import Book
-from bookbuild.chapter import Chapter, code_cells
+from bookbuild.chapter import Chapter
+from bookbuild.differences import difference
 from bookbuild.errors import BookError
 from bookbuild.execute import execute_all
 from bookbuild.outputs import ensure, kept, read_notebook, with_text_of, write_notebook
@@ -68,35 +67,3 @@ def _remove_orphans(book: Book) -> int:
         path.unlink()
         print(f"\n{book.show(path)}: removed, since no chapter has this name")
     return len(orphans)
-
-
-def difference(old: NotebookNode, new: NotebookNode) -> Iterator[str]:
-    """The lines of outputs that differ, each cell under its number and first line."""
-    before, after = code_cells(old), code_cells(new)
-    for number in range(max(len(before), len(after))):
-        was = list(shown(before[number])) if number < len(before) else []
-        now = list(shown(after[number])) if number < len(after) else []
-        if was != now:
-            cell = (after if number < len(after) else before)[number]
-            yield f"  code cell {number}: {(cell.source.splitlines() or [''])[0]}"
-            for line in difflib.unified_diff(was, now, lineterm="", n=1):
-                if not line.startswith(("---", "+++")):
-                    yield f"    {line}"
-
-
-def shown(cell: NotebookNode) -> Iterator[str]:
-    """The outputs of a cell as lines that a person can compare."""
-    for output in cell.outputs:
-        if output.output_type == "stream":
-            yield from output.text.splitlines()
-        elif output.output_type == "error":
-            yield f"{output.ename}: {output.evalue}"
-        else:
-            for kind, value in sorted(output.data.items()):
-                yield f"[{kind}]"
-                if kind == "image/svg+xml":
-                    yield f"{len(value)} characters, starting {value[:60]!r}"
-                elif isinstance(value, str):
-                    yield from value.splitlines()
-                else:
-                    yield from json.dumps(value, indent=1, sort_keys=True).splitlines()

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
-import tempfile
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from bookbuild.book import Book
+from bookbuild.comparing import Difference, Result, compare
 from bookbuild.errors import BookError
 
 THREADS = "LNBOOK_THREADS"  # what lnbook.notebook.set_up reads
 # Narrow to wide, by the names that torch reads in ATEN_CPU_CAPABILITY.
 WIDTHS = ("default", "avx2", "avx512")
+NOT_RUN = Difference("every cell", "was not run", tells=False)
 
 
 @dataclass(frozen=True)
@@ -42,29 +39,6 @@ class Setting:
         count = str(self.threads)
         names = (THREADS, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         return {**dict.fromkeys(names, count), "ATEN_CPU_CAPABILITY": self.vectors}
-
-
-@dataclass
-class Result:
-    """What comparing one chapter found.
-
-    Attributes:
-        cells: how many cells were compared.
-        different: which of them differed from the reference or failed.
-        seconds: how long it took.
-    """
-
-    cells: int = 0
-    different: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        """As an entry of the table."""
-        if not self.cells:
-            return "not run"
-        if self.different:
-            return f"{len(self.different)} of {self.cells} differ"
-        return f"same, {self.seconds:.0f} s"
 
 
 def widths() -> tuple[str, ...]:
@@ -97,48 +71,18 @@ def reproduce(book: Book, threads: Sequence[int], vectors: Sequence[str]) -> Non
         f"{name}, {setting}: {cell}"
         for setting, results in found.items()
         for name in names
-        for cell in results.get(name, Result(different=["not run"])).different
+        for cell in results.get(name, Result(different=[NOT_RUN])).different
     ]
     if problems:
         raise BookError(*problems)
 
 
 def run(book: Book, setting: Setting) -> dict[str, Result]:
-    """Compare every reference under one setting, each in a fresh kernel of a fresh process."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", book.show(book.references)]
-        done = subprocess.run(
-            [*command, "-p", "no:cacheprovider", "--durations=0", f"--junitxml={report}"],
-            cwd=book.root,
-            env={**os.environ, **setting.environment},
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode not in (0, 1) or not report.exists():
-            raise BookError(f"pytest failed under {setting}:\n{done.stdout}{done.stderr}")
-        return read(report)
-
-
-def read(report: Path) -> dict[str, Result]:
-    """The result of each chapter, from the report of pytest.
-
-    Raises:
-        BookError: if the report names a test that is not a cell of a reference.
-    """
-    results: dict[str, Result] = {}
-    for case in ElementTree.parse(report).iter("testcase"):
-        classname = case.get("classname", "")
-        start, end = "tests.notebooks.", ".ipynb"
-        if not (classname.startswith(start) and classname.endswith(end)):
-            raise BookError(f"{report}: {classname!r} is no reference")
-        name = classname[len(start) : -len(end)].replace(".", "/")
-        result = results.setdefault(name, Result())
-        result.cells += 1
-        result.seconds += float(case.get("time", 0))
-        if case.find("failure") is not None or case.find("error") is not None:
-            result.different.append(case.get("name", ""))
-    return results
+    """Compare every reference under one setting."""
+    # More threads than cores would wait for each other: many times slower.
+    at_once = max(1, (os.cpu_count() or 1) // setting.threads)
+    references = [book.show(book.references)]
+    return compare(book.root, references, setting.environment, f"--numprocesses={at_once}")
 
 
 def table(names: Iterable[str], found: dict[Setting, dict[str, Result]]) -> list[str]:

@@ -37,7 +37,7 @@ def build(book: Book, *, quiet: bool = True) -> None:
     unchanged.forget(book.root)
     fill_cache(book)
     print("Building the pages", flush=True)
-    if not _run_jupyter_book(book, quiet=quiet):
+    if not run_jupyter_book(book, quiet=quiet):
         # Sphinx repeats no warning for a page that it does not read again.
         shutil.rmtree(book.build / ".doctrees", ignore_errors=True)
         raise BookError("the site was not built: the warnings above say in which file and line")
@@ -53,10 +53,12 @@ def build(book: Book, *, quiet: bool = True) -> None:
     print(f"Built in {time.perf_counter() - start:.1f} s: {book.html / 'index.html'}")
 
 
-def _run_jupyter_book(book: Book, *, quiet: bool) -> bool:
+def run_jupyter_book(book: Book, builder: str = "html", *, quiet: bool) -> bool:
     """Run Jupyter Book in this process, which has imported most of it already."""
     options = ["--config", str(book.config), "--toc", str(book.toc)]
     options += ["--path-output", str(book.root), "-W", "-n", "--keep-going"]
+    if builder != "html":  # in a folder of its own
+        options += ["--builder", "custom", "--custom-builder", builder]
     if quiet:
         options.append("-q")
     if not sys.stderr.isatty():

@@ -1,11 +1,15 @@
-"""Sphinx extension: in the contents of the book, a button that unfolds pages says which."""
+"""Sphinx extension: the contents of the book, with buttons that say what they unfold.
+
+The number of a chapter stands in a column of its own, so that a second line begins below the first.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -36,4 +40,16 @@ def label(html: str) -> str:
         for mark in summary.find_all("span"):
             del mark["role"]
             mark["aria-hidden"] = "true"
+    for link in soup.select("li > a"):
+        _set_number_apart(soup, link)
     return str(soup)
+
+
+def _set_number_apart(soup: BeautifulSoup, link: Tag) -> None:
+    text = link.find(string=re.compile(r"^\d+\. "))
+    if text is None:
+        return
+    number, _, title = str(text).partition(" ")
+    span = soup.new_tag("span", attrs={"class": "ln-number"})
+    span.string = number
+    text.replace_with(span, f" {title}")

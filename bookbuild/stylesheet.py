@@ -2,7 +2,8 @@
 
 The theme and the extensions bring half a megabyte of CSS in a dozen files, of which a page uses a
 twentieth. A selector goes if it names a tag, class, id or attribute that no page and no script has;
-a custom property, animation or font goes if nothing that stays refers to it.
+a declaration goes if a later rule with the same selector says it anew; a custom property, animation
+or font goes if nothing that stays refers to it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ SYSTEM = {
 _MODE = re.compile(r"\[data-theme=(light|dark)\]")
 _AUTO = re.compile(r"\[data-theme=auto\]")
 _USE = re.compile(r"var\(\s*(--[\w-]+)")
+_NOT_EVERYWHERE = re.compile(r":-|:has\(")  # a browser may not know it, and skip the whole rule
 _NO_SPACE_AROUND = re.compile(r"\s*([>+~,])\s*")
 
 
@@ -60,6 +62,7 @@ def combine(
             else:
                 others[item[1]] = item
     without = {name.lower() for name in without}
+    _drop_said_again(rules)
     _drop_unused_variables(rules, vocabulary)
     text = _write(rules)
     used = text.lower()
@@ -189,6 +192,24 @@ def _rebased(tokens: Iterable[Any], folder: str) -> Iterator[Any]:
         else:
             address = posixpath.normpath(posixpath.join(folder, address))
             yield from tinycss2.parse_component_value_list(f"url({address})")
+
+
+def _drop_said_again(rules: list[Rule]) -> None:
+    """Drop what a later rule with the same selector, under the same conditions, says anew."""
+    later: dict[tuple[tuple[str, ...], str], set[tuple[str, bool]]] = {}
+    for rule in reversed(rules):
+        known = [
+            later.setdefault((rule.conditions, selector), set()) for selector in rule.selectors
+        ]
+        said = [(name, value.endswith("!important")) for name, value in rule.declarations]
+        rule.declarations = [
+            declaration
+            for declaration, (name, important) in zip(rule.declarations, said, strict=True)
+            if not all((name, True) in names or (name, important) in names for names in known)
+        ]
+        if not any(_NOT_EVERYWHERE.search(selector) for selector in rule.selectors):
+            for names in known:
+                names.update(said)
 
 
 def _drop_unused_variables(rules: list[Rule], vocabulary: Vocabulary) -> None:

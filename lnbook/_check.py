@@ -77,18 +77,23 @@ def checked_count(value: Any, name: str, function: str, least: int = 0) -> int:
         TypeError: `value` is not an integer (a bool is not).
         ValueError: `value` is below `least`.
     """
+    count = checked_integer(value, name, function)
+    if count < least:
+        raise ValueError(f"{function}: expected {name} to be at least {least}, but got {count}")
+    return count
+
+
+def checked_integer(value: Any, name: str, function: str) -> int:
+    """Return `value` as a Python int; raise TypeError if it is not an integer (a bool is not)."""
     try:
         if isinstance(value, bool):
             raise TypeError
-        count = operator.index(value)
+        return operator.index(value)
     except TypeError:
         raise TypeError(
             f"{function}: expected {name} to be an integer, but got {value!r} "
             f"of type {type(value).__name__}"
         ) from None
-    if count < least:
-        raise ValueError(f"{function}: expected {name} to be at least {least}, but got {count}")
-    return count
 
 
 def checked_bool(value: Any, name: str, function: str) -> bool:

@@ -87,7 +87,8 @@ def _show_figures_as_drawings(shell: Any) -> None:
 
 
 def _show_numbers_with_few_digits(shell: Any) -> None:
-    shell.display_formatter.formatters["text/plain"].for_type(float, _show_number)
+    for kind in (float, np.float64):
+        shell.display_formatter.formatters["text/plain"].for_type(kind, _show_number)
 
 
 def _show_number(number: float, printer: Any, cycle: bool) -> None:

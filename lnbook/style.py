@@ -7,18 +7,21 @@ background: the site shows them on the page's own, and turns lightness around in
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import Any
 
 __all__ = [
     "BLUE",
     "GRAY",
     "GREEN",
     "INK",
+    "LINE_STYLES",
     "ORANGE",
     "PURPLE",
     "RC_PARAMS",
     "SKY",
     "VERMILION",
     "WIDTH",
+    "line_style",
 ]
 
 BLUE = "#0072B2"
@@ -29,6 +32,19 @@ ORANGE = "#B57500"
 SKY = "#56B4E9"
 INK = "#1F2430"
 GRAY = "#6B7280"
+
+LINE_STYLES = tuple(  # dashes and markers too: a line is known without its color
+    MappingProxyType({"color": color, "linestyle": dashes, "marker": marker})
+    for color, dashes, marker in (
+        (BLUE, "-", "o"),
+        (VERMILION, "--", "s"),
+        (GREEN, "-.", "D"),
+        (PURPLE, ":", "^"),
+        (GRAY, (0, (5, 1, 1, 1, 1, 1)), "v"),
+        (ORANGE, (0, (3, 1)), "P"),
+        (SKY, (0, (1, 1)), "X"),
+    )
+)
 
 WIDTH = 4.6  # inches: on a phone the letters are still as large as those of the text
 
@@ -69,3 +85,18 @@ RC_PARAMS = MappingProxyType(
         "ytick.labelsize": 10,
     }
 )
+
+
+def line_style(number: int, *, among: int = 5, **other: Any) -> dict[str, Any]:
+    """Return how a line of a figure looks, by its number, in the words of `Axes.plot`.
+
+    Args:
+        number: of the line, from 0.
+        among: after how many lines the looks start again, at most seven.
+        other: what is to be otherwise.
+
+    Example:
+        >>> line_style(1, marker="")
+        {'color': '#D55E00', 'linestyle': '--', 'marker': ''}
+    """
+    return {**LINE_STYLES[number % among], **other}

@@ -10,6 +10,8 @@ from lnbook.progress import SILENCE
 
 os.environ[SILENCE] = "1"  # a progress bar would be one more output to compare
 
+pytest_plugins = ["tests.chapter_costs"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

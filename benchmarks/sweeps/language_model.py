@@ -107,7 +107,7 @@ def _curves(run: experiments.Run) -> dict[str, Any]:
 
 def _traced(text: Text, block: str, warm_up: int, seed: int, steps: int) -> dict[str, Any]:
     """After a few steps, look at each block."""
-    kind = {"block": block, "warm_up": warm_up, "seed": seed, "layers": 6, "lr": LR}
+    kind: dict[str, Any] = {"block": block, "warm_up": warm_up, "seed": seed, "layers": 6, "lr": LR}
     model = _run(text, steps=steps, every=0, **kind).model
     x, y = experiments.held_out(text, SIZE["length"])  # type: ignore[arg-type]
     return {
@@ -120,7 +120,13 @@ def _traced(text: Text, block: str, warm_up: int, seed: int, steps: int) -> dict
 
 
 def _long(text: Text, block: str, start: str, seed: int) -> dict[str, Any]:
-    kind = {"block": block, "warm_up": 100, "seed": seed, "layers": 6, "lr": LONG_LR}
+    kind: dict[str, Any] = {
+        "block": block,
+        "warm_up": 100,
+        "seed": seed,
+        "layers": 6,
+        "lr": LONG_LR,
+    }
     run = _run(text, start=start, steps=LONG_STEPS, every=50, **kind)
     told = {"part": "long", "start": start, **kind, **_curves(run)}
     if seed == 0:

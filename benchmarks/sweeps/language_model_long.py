@@ -13,9 +13,9 @@ import torch
 
 from lnbook.data.text import load_text
 from lnbook.experiments import language_model as experiments
-from lnbook.transformer import PostLNBlock, PreLNBlock
+from lnbook.transformer import PostLNBlock, PreLNBlock, TransformerBlock
 
-BLOCKS = {"Post-LN": PostLNBlock, "Pre-LN": PreLNBlock}
+BLOCKS: dict[str, type[TransformerBlock]] = {"Post-LN": PostLNBlock, "Pre-LN": PreLNBlock}
 LAYERS, LR, WARM_UP, STEPS, EVERY = 6, 2e-3, 100, 2000, 100
 PROMPT, SAMPLE, TEMPERATURE = "The ", 400, 0.8
 

@@ -6,6 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lnbook._check import checked_integer
+from lnbook.data._check import check_generator
+
 __all__ = ["BASELINE", "adding_problem"]
 
 BASELINE = 1 / 6  # the mean squared error of always answering 1, the mean of the sum
@@ -27,6 +30,7 @@ def adding_problem(rng: np.random.Generator, examples: int, length: int) -> tupl
         The answers, float64 of shape `(N, 1)`.
 
     Raises:
+        TypeError: `rng` is not a NumPy generator, or a number not an integer.
         ValueError: `examples` is below 1, or `length` below 2.
 
     Example:
@@ -34,6 +38,9 @@ def adding_problem(rng: np.random.Generator, examples: int, length: int) -> tupl
         >>> torch.equal((x[..., 0] * x[..., 1]).sum(1, keepdim=True), y)
         True
     """
+    check_generator(rng, "adding_problem")
+    checked_integer(examples, "examples", "adding_problem")
+    checked_integer(length, "length", "adding_problem")
     if examples < 1 or length < 2:
         raise ValueError(
             f"adding_problem: expected examples of at least 1 and length of at least 2, "

@@ -8,6 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lnbook._check import checked_integer
+from lnbook.data._check import check_generator
+
 __all__ = ["Text", "load_text", "windows"]
 
 TEST_SHARE = 0.1
@@ -80,6 +83,7 @@ def windows(
         Two tensors of shape `(count, length)`: the characters, and the next ones.
 
     Raises:
+        TypeError: `rng` is not a NumPy generator, or a number not an integer.
         ValueError: `count` or `length` is below 1, or the text is not longer than `length`.
 
     Example:
@@ -87,6 +91,9 @@ def windows(
         >>> x, y
         (tensor([[5, 6, 7]]), tensor([[6, 7, 8]]))
     """
+    check_generator(rng, "windows")
+    checked_integer(count, "count", "windows")
+    checked_integer(length, "length", "windows")
     if count < 1 or length < 1 or len(numbers) <= length:
         raise ValueError(
             f"windows: expected count and length of at least 1 and a text longer than length, "

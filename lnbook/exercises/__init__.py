@@ -6,6 +6,8 @@ that it can say what went wrong rather than only that something did.
 
 from __future__ import annotations
 
+import copy
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Verdict", "as_array", "judge"]
+__all__ = ["Verdict", "as_array", "called", "judge", "whole_number"]
 
 Array = NDArray[np.float64]
 
@@ -71,6 +73,60 @@ def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array | Verdict:
     if not np.isfinite(array).all():
         return Verdict(False, f"{what} holds NaN or infinity.")
     return array
+
+
+def whole_number(answer: Any) -> int | None:
+    """Read an answer as a whole number, None if it is none; 392.0 is one too.
+
+    Example:
+        >>> whole_number(32 / 4 * 49), whole_number(0.5), whole_number("many")
+        (392, None, None)
+    """
+    try:
+        return operator.index(answer)
+    except TypeError:
+        pass
+    try:
+        value = float(answer)
+    except (TypeError, ValueError):
+        return None
+    return int(value) if value.is_integer() else None
+
+
+def called(
+    function: Callable[..., Any], *given: Any, told: str, instead: str = "a new array"
+) -> Any | Verdict:
+    """Call the reader's function with copies, or say what went wrong.
+
+    Args:
+        function: what the reader wrote.
+        given: its arguments; arrays, tensors and numbers.
+        told: what to tell of them if the function raises, for example the shape.
+        instead: what to compute rather than to change an argument.
+
+    Returns:
+        What the function returns, or the verdict if it raises, returns nothing or changes what it
+        was given.
+
+    Example:
+        >>> x = np.ones((2, 3))
+        >>> called(np.sum, x, told="x had the shape (2, 3)")
+        np.float64(6.0)
+        >>> called(lambda x: None, x, told="x had the shape (2, 3)")
+        Not yet. Your function returns nothing. Did you forget `return`?
+    """
+    copies = [item.clone() if hasattr(item, "clone") else copy.copy(item) for item in given]
+    try:
+        answer = function(*copies)
+    except Exception as error:
+        hint = " Did you keep the axis with keepdims=True?" if "broadcast" in str(error) else ""
+        what = f"Your function raised {type(error).__name__}: {error}"
+        return Verdict(False, f"{what} ({told}).{hint}")
+    if answer is None:
+        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
+    if not all(map(np.array_equal, given, copies)):
+        return Verdict(False, f"Your function changes its input. Compute {instead} instead.")
+    return answer
 
 
 def judge(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.exercises import Verdict
+from lnbook.exercises import Verdict, whole_number
 
 __all__ = ["check_counts", "check_mystery", "mystery_a", "mystery_b", "mystery_c"]
 
@@ -108,25 +107,13 @@ def check_counts(
         layer, right, mistakes = COUNTS[name]
         if answer is None or answer is ...:
             return Verdict(False, f"{name} is still missing: {layer}.")
-        count = _whole_number(answer)
+        count = whole_number(answer)
         if count is None:
             return Verdict(False, f"{name} should be one whole number, but is {answer!r}.")
         if count != right:
             otherwise = f"For {layer}, multiply the sizes that are not averaged over."
             return Verdict(False, f"{name}: {mistakes.get(count, otherwise)}")
     return Verdict(True, "All five counts are right.")
-
-
-def _whole_number(answer: Any) -> int | None:
-    try:
-        return operator.index(answer)
-    except TypeError:
-        pass
-    try:
-        value = float(answer)
-    except (TypeError, ValueError):
-        return None
-    return int(value) if value.is_integer() else None
 
 
 def _over(x: ArrayLike, axes: tuple[int, ...]) -> Array:

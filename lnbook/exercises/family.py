@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lnbook.exercises import Verdict, as_array, judge
+from lnbook.exercises import Verdict, as_array, called, judge, whole_number
 
 __all__ = ["check_group_norm_last", "check_layer_norm_2d", "check_moved"]
 
@@ -106,15 +105,12 @@ def check_moved(
         right, mistakes = MOVED[name]
         if answer is None or answer is ...:
             return Verdict(False, f"{name} is still missing.")
-        try:
-            count = float(answer)  # 32 / 4 * 49 is a whole number, too
-        except (TypeError, ValueError):
-            count = math.nan
-        if not count.is_integer():
+        count = whole_number(answer)  # 32 / 4 * 49 is one, too
+        if count is None:
             return Verdict(False, f"{name} should be one whole number, but is {answer!r}.")
         if count != right:
             otherwise = "Multiply the sizes of the axes that share the statistics."
-            return Verdict(False, f"{name}: {mistakes.get(int(count), otherwise)}")
+            return Verdict(False, f"{name}: {mistakes.get(count, otherwise)}")
     return Verdict(True, "All six counts are right.")
 
 
@@ -289,17 +285,10 @@ def _compare(
     mistakes: Mapping[str, Callable[..., Any]],
     what: str,
 ) -> Verdict | None:
-    copies = tuple(item.clone() if isinstance(item, Tensor) else item for item in given)
     shape = tuple(expected.shape)
-    try:
-        answer = function(*copies)
-    except Exception as error:
-        told = f"Your function raised {type(error).__name__}: {error}"
-        return Verdict(False, f"{told} (x had the shape {shape}).")
-    if answer is None:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-    if not torch.equal(copies[0], given[0]):
-        return Verdict(False, "Your function changes its input. Compute a new tensor instead.")
+    answer = called(function, *given, told=f"x had the shape {shape}", instead="a new tensor")
+    if isinstance(answer, Verdict):
+        return answer
     if isinstance(answer, Tensor):
         answer = answer.detach()
     output = as_array(answer, shape, "Your output")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook import reference
-from lnbook.exercises import Verdict, as_array, judge
+from lnbook.exercises import Verdict, as_array, called, judge
 
 __all__ = ["check_by_hand", "check_normalize_rows", "check_target"]
 
@@ -181,17 +181,9 @@ def check_normalize_rows(function: Callable[[Array, float], ArrayLike]) -> Verdi
 
 
 def _answer(function: Callable[[Array, float], ArrayLike], x: Array, eps: float) -> Array | Verdict:
-    given = x.copy()
-    try:
-        answer = function(given, eps)
-    except Exception as error:
-        what = f"Your function raised {type(error).__name__}: {error}"
-        hint = " Did you keep the axis with keepdims=True?" if "broadcast" in str(error) else ""
-        return Verdict(False, f"{what} (x had the shape {x.shape}).{hint}")
-    if answer is None:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-    if not np.array_equal(given, x):
-        return Verdict(False, "Your function changes its input. Compute a new array instead.")
+    answer = called(function, x, eps, told=f"x had the shape {x.shape}")
+    if isinstance(answer, Verdict):
+        return answer
     return as_array(answer, x.shape, "What your function returns")
 
 

@@ -32,6 +32,10 @@ def _module(name: str, formula: Formula) -> type[LayerNorm]:
     return type(words, (LayerNorm,), {"forward": forward, "__doc__": f"Wrong: {name}."})
 
 
+def _modules(formulas: Mapping[str, Formula]) -> Mapping[str, type[LayerNorm]]:
+    return MappingProxyType({name: _module(name, one) for name, one in formulas.items()})
+
+
 def _dims(layer: LayerNorm) -> tuple[int, ...]:
     return tuple(range(-len(layer.normalized_shape), 0))
 
@@ -116,32 +120,26 @@ def _no_eps(x: Tensor, layer: LayerNorm) -> Tensor:
     return _divided(x, layer, torch.sqrt(_variance(x, _dims(layer))))
 
 
-WRONG: Mapping[str, type[LayerNorm]] = MappingProxyType(
+WRONG: Mapping[str, type[LayerNorm]] = _modules(
     {
-        name: _module(name, formula)
-        for name, formula in {
-            "eps outside the root": _eps_outside,
-            "eps fixed at 1e-5": _eps_ignored,
-            "unbiased variance": _unbiased,
-            "one-pass variance": _one_pass,
-            "gamma and beta ignored": _affine_ignored,
-            "(xhat + beta) * gamma": _bias_first,
-            "last axis only": _last_axis_only,
-            "first axis": _wrong_axis,
-        }.items()
+        "eps outside the root": _eps_outside,
+        "eps fixed at 1e-5": _eps_ignored,
+        "unbiased variance": _unbiased,
+        "one-pass variance": _one_pass,
+        "gamma and beta ignored": _affine_ignored,
+        "(xhat + beta) * gamma": _bias_first,
+        "last axis only": _last_axis_only,
+        "first axis": _wrong_axis,
     }
 )
 """The eight wrong modules of the chapter, by name."""
 
-MORE_WRONG: Mapping[str, type[LayerNorm]] = MappingProxyType(
+MORE_WRONG: Mapping[str, type[LayerNorm]] = _modules(
     {
-        name: _module(name, formula)
-        for name, formula in {
-            "one mean for the whole array": _whole_array,
-            "divides by the variance": _no_root,
-            "std where var belongs": _std_for_var,
-            "no eps": _no_eps,
-        }.items()
+        "one mean for the whole array": _whole_array,
+        "divides by the variance": _no_root,
+        "std where var belongs": _std_for_var,
+        "no eps": _no_eps,
     }
 )
 """Four more, which `check_test` tries as well."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lnbook import reference
-from lnbook.exercises import Verdict, as_array, judge
+from lnbook.exercises import Verdict, as_array, called, judge
 
 __all__ = ["check_center_weights", "check_same_output", "check_stands_out"]
 
@@ -161,17 +161,10 @@ def check_center_weights(function: CenterWeights) -> Verdict:
 
 
 def _check_parameters(function: CenterWeights, weight: Array, bias: Array) -> Verdict | None:
-    given = weight.copy(), bias.copy()
-    try:
-        answer = function(*given)
-    except Exception as error:
-        told = f"Your function raised {type(error).__name__}: {error}"
-        shapes = f"W had the shape {weight.shape}, b the shape {bias.shape}"
-        return Verdict(False, f"{told} ({shapes}).")
-    if answer is None:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-    if not (np.array_equal(given[0], weight) and np.array_equal(given[1], bias)):
-        return Verdict(False, "Your function changes its input. Compute new arrays instead.")
+    shapes = f"W had the shape {weight.shape}, b the shape {bias.shape}"
+    answer = called(function, weight, bias, told=shapes, instead="new arrays")
+    if isinstance(answer, Verdict):
+        return answer
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         return Verdict(False, "Your function should return two things: the weight and the bias.")
     new_weight = as_array(answer[0], weight.shape, "Your weight")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from lnbook import reference
-from lnbook.exercises import Verdict, as_array, judge
+from lnbook.exercises import Verdict, as_array, called, judge
 
 __all__ = [
     "check_apply_jacobian",
@@ -143,20 +143,8 @@ def _called(
     function: Callable[..., Any], arrays: Sequence[Array | None], eps: float
 ) -> Any | Verdict:
     """What the reader's function returns for copies of some arrays, or what went wrong."""
-    given = [None if array is None else array.copy() for array in arrays]
     shapes = ", ".join(str(array.shape) for array in arrays if array is not None)
-    try:
-        answer = function(*given, eps)
-    except Exception as error:
-        told = f"Your function raised {type(error).__name__}: {error} (for shapes {shapes})."
-        hint = " Did you keep the axis with keepdims=True?" if "broadcast" in str(error) else ""
-        return Verdict(False, told + hint)
-    if answer is None:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-    for before, after in zip(arrays, given, strict=True):
-        if before is not None and after is not None and not np.array_equal(before, after):
-            return Verdict(False, "Your function changes its input. Compute a new array instead.")
-    return answer
+    return called(function, *arrays, eps, told=f"for shapes {shapes}")
 
 
 DX_MISTAKES: dict[str, Callable[[Array, Array, Array, float], Array]] = {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lnbook import reference
-from lnbook.exercises import Verdict, as_array, judge
+from lnbook.exercises import Verdict, as_array, called, judge
 
 __all__ = ["MISTAKES", "STATEMENTS", "check_order", "check_shortfall", "check_verdicts"]
 
@@ -173,17 +173,11 @@ def check_shortfall(function: Shortfall) -> Verdict:
 
 
 def _check_rows(function: Shortfall, x: Array, eps: float) -> Verdict | None:
-    given = x.copy()
-    try:
-        with np.errstate(all="ignore"):
-            answer = function(given, eps)
-    except Exception as error:
-        told = f"Your function raised {type(error).__name__}: {error}"
-        return Verdict(False, f"{told} (x had the shape {x.shape}).")
-    if answer is None:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-    if not np.array_equal(given, x):
-        return Verdict(False, "Your function changes its input. Compute new arrays instead.")
+    with np.errstate(all="ignore"):
+        told = f"x had the shape {x.shape}"
+        answer = called(function, x, eps, told=told, instead="new arrays")
+    if isinstance(answer, Verdict):
+        return answer
     if len(x) != x.shape[1]:
         columns = as_array(answer, x.shape[1:], "Your answer")
         over_rows = MISTAKES[OVER_ROWS](x, eps)

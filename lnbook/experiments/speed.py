@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Parameters: TypeAlias = Mapping[str, Tensor]
-Statistics: TypeAlias = tuple[Tensor, Tensor]
+Gates: TypeAlias = tuple[Tensor, ...]
 
 # The parameters of an LSTM layer with a norm for each gate, in their order.
 NAMES = (
@@ -383,18 +383,12 @@ def lstm_naive(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
         >>> lstm_naive(torch.ones(3, 2, 1).double(), lstm_parameters(1, 4)).shape
         torch.Size([3, 2, 4])
     """
-    size = p["weight_hh"].shape[1]
     gains, shifts = p["norm_gates_weight"].chunk(4), p["norm_gates_bias"].chunk(4)
-    h = c = x.new_zeros(x.shape[1], size)
+    h = c = _first_state(x, p)
     outputs = []
     for step in x:
         a = step @ p["weight_ih"].t() + h @ p["weight_hh"].t()
-        i, f, g, o = (
-            functional.layer_norm(part, (size,), gain, shift, eps)
-            for part, gain, shift in zip(a.chunk(4, 1), gains, shifts, strict=True)
-        )
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        h = torch.sigmoid(o) * torch.tanh(_cell_norm(c, p, eps))
+        h, c = _next_states(_four_norms(a, gains, shifts, eps), c, p, eps)
         outputs.append(h)
     return torch.stack(outputs)
 
@@ -410,18 +404,12 @@ def lstm_hoisted(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
         >>> torch.allclose(lstm_hoisted(x, p), lstm_naive(x, p))
         True
     """
-    size = p["weight_hh"].shape[1]
     gains, shifts = p["norm_gates_weight"].chunk(4), p["norm_gates_bias"].chunk(4)
-    h = c = x.new_zeros(x.shape[1], size)
+    h = c = _first_state(x, p)
     outputs = []
     for projected in x @ p["weight_ih"].t():
         a = torch.addmm(projected, h, p["weight_hh"].t())
-        i, f, g, o = (
-            functional.layer_norm(part, (size,), gain, shift, eps)
-            for part, gain, shift in zip(a.chunk(4, 1), gains, shifts, strict=True)
-        )
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        h = torch.sigmoid(o) * torch.tanh(_cell_norm(c, p, eps))
+        h, c = _next_states(_four_norms(a, gains, shifts, eps), c, p, eps)
         outputs.append(h)
     return torch.stack(outputs)
 
@@ -437,16 +425,13 @@ def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
         >>> torch.allclose(lstm_one_norm(x, p), lstm_naive(x, p))
         True
     """
-    size = p["weight_hh"].shape[1]
     gain, shift = p["norm_gates_weight"], p["norm_gates_bias"]
-    h = c = x.new_zeros(x.shape[1], size)
+    h = c = _first_state(x, p)
     outputs = []
     for projected in x @ p["weight_ih"].t():
         a = torch.addmm(projected, h, p["weight_hh"].t())
-        xhat = functional.layer_norm(a.view(-1, size), (size,), eps=eps).view_as(a)
-        i, f, g, o = torch.addcmul(shift, xhat, gain).chunk(4, 1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        h = torch.sigmoid(o) * torch.tanh(_cell_norm(c, p, eps))
+        gates = torch.addcmul(shift, _one_norm(a, c.shape[1], eps), gain).chunk(4, 1)
+        h, c = _next_states(gates, c, p, eps)
         outputs.append(h)
     return torch.stack(outputs)
 
@@ -463,18 +448,40 @@ def lstm_one_sigmoid(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
         >>> torch.allclose(lstm_one_sigmoid(x, p), lstm_naive(x, p))
         True
     """
-    size = p["weight_hh"].shape[1]
     gain, shift = _with_doubled_candidates(p)
-    h = c = x.new_zeros(x.shape[1], size)
+    h = c = _first_state(x, p)
     outputs = []
     for projected in x @ p["weight_ih"].t():
         a = torch.addmm(projected, h, p["weight_hh"].t())
-        xhat = functional.layer_norm(a.view(-1, size), (size,), eps=eps).view_as(a)
+        xhat = _one_norm(a, c.shape[1], eps)
         i, f, g, o = torch.addcmul(shift, xhat, gain).sigmoid().chunk(4, 1)
         c = torch.addcmul(f * c, i, 2 * g - 1)
         h = o * torch.tanh(_cell_norm(c, p, eps))
         outputs.append(h)
     return torch.stack(outputs)
+
+
+def _first_state(x: Tensor, p: Parameters) -> Tensor:
+    return x.new_zeros(x.shape[1], p["weight_hh"].shape[1])
+
+
+def _four_norms(a: Tensor, gains: Gates, shifts: Gates, eps: float) -> Gates:
+    """Normalize the summed inputs of each gate by a call of its own."""
+    return tuple(
+        functional.layer_norm(part, gain.shape, gain, shift, eps)
+        for part, gain, shift in zip(a.chunk(4, 1), gains, shifts, strict=True)
+    )
+
+
+def _one_norm(a: Tensor, size: int, eps: float) -> Tensor:
+    """Normalize the summed inputs of all gates by one call, on a view with a row for each."""
+    return functional.layer_norm(a.view(-1, size), (size,), eps=eps).view_as(a)
+
+
+def _next_states(gates: Gates, c: Tensor, p: Parameters, eps: float) -> tuple[Tensor, Tensor]:
+    i, f, g, o = gates
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(_cell_norm(c, p, eps)), c
 
 
 def _cell_norm(c: Tensor, p: Parameters, eps: float) -> Tensor:
@@ -518,7 +525,7 @@ def keep_forward(x: Tensor, p: Parameters, eps: float = 1e-5) -> Kept:
     summed = x @ p["weight_ih"].t()  # the recurrent part is added to it
     gates = torch.empty_like(summed)
     cell, squashed, output = gates.new_empty(3, *x.shape[:2], size)
-    h = c = x.new_zeros(x.shape[1], size)
+    h = c = _first_state(x, p)
     statistics = []
     for a, gate, m, t, out in zip(summed, gates, cell, squashed, output, strict=True):
         a.addmm_(h, p["weight_hh"].t())

@@ -158,7 +158,10 @@ def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Fig
         raise ValueError(f"moved: expected arrays of one shape (N, L, D), but got {shapes}")
     sequences, tokens, features = shapes[0]
     if not all(0 <= i < size for i, size in zip(changed, shapes[0], strict=True)):
-        raise IndexError(f"moved: {changed} lies outside an array of shape {shapes[0]}")
+        raise IndexError(
+            f"moved: expected changed to be a place, but got {changed}, which lies outside an "
+            f"array of shape {shapes[0]}"
+        )
     figure = Figure(figsize=(WIDTH, 1.42 * len(masks)))
     all_axes = figure.subplots(len(masks), 1, squeeze=False)[:, 0]
     for axes, (title, mask) in zip(all_axes, masks.items(), strict=True):

@@ -8,18 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.figures._shapes import arrow, box
+from lnbook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
 
 __all__ = ["attention_weights", "by_block", "post_and_pre"]
 
 Array = NDArray[np.float64]
 
-COLORS = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
-MARKERS = ("o", "s", "D", "^", "v")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 STREAM, BRANCH = 1.15, 3.35  # where the two run in a column that is 5 wide
 BRANCHES = ("attention", "feed-\nforward")
@@ -70,18 +67,7 @@ def _branch(axes: Axes, left: float, top: float, name: str, pre: bool) -> None:
     for start, end in zip([top, *below], [*below, plus], strict=True):
         axes.plot([branch] * 2, [start, end], color=GRAY, linewidth=1.4, zorder=1)
     axes.plot([stream, branch], [top, top], color=GRAY, linewidth=1.4, zorder=1)
-    axes.add_patch(
-        FancyArrowPatch(
-            (branch, plus),
-            (stream + 0.38, plus),
-            arrowstyle="-|>",
-            mutation_scale=11,
-            color=GRAY,
-            linewidth=1.4,
-            shrinkA=0,
-            shrinkB=0,
-        )
-    )
+    arrow(axes, (branch, plus), (stream + 0.38, plus), linewidth=1.4)
     for label, height in places.items():
         color = {"LN": VERMILION, "dropout": GRAY}.get(label, BLUE)
         _box(axes, branch, height, label, color, dashed=label == "dropout")
@@ -94,19 +80,8 @@ def _branch(axes: Axes, left: float, top: float, name: str, pre: bool) -> None:
 def _box(axes: Axes, x: float, y: float, label: str, color: str, dashed: bool = False) -> None:
     half = 0.6 if label == "LN" else 1.25
     height = 0.62 if "\n" in label else 0.42
-    axes.add_patch(
-        FancyBboxPatch(
-            (x - half, y - height),
-            2 * half,
-            2 * height,
-            boxstyle="round,pad=0,rounding_size=0.18",
-            facecolor="white",
-            edgecolor=color,
-            linewidth=1.8,
-            linestyle="--" if dashed else "-",
-            zorder=2,
-        )
-    )
+    dashes = "--" if dashed else "-"
+    box(axes, (x, y), 2 * half, 2 * height, color, rounding=0.18, linestyle=dashes, zorder=2)
     axes.text(x, y, label, ha="center", va="center", color=color, linespacing=1.0, zorder=4)
 
 
@@ -188,14 +163,14 @@ def by_block(lines: Mapping[str, ArrayLike], label: str) -> Figure:
             )
         mean, spread = array.mean(axis=0), array.std(axis=0, ddof=1)
         blocks = np.arange(mean.size)
-        color = COLORS[number % len(COLORS)]
-        axes.fill_between(blocks, mean - spread, mean + spread, color=color, alpha=0.18, lw=0)
+        style = line_style(number)
+        axes.fill_between(
+            blocks, mean - spread, mean + spread, color=style["color"], alpha=0.18, lw=0
+        )
         axes.plot(
             blocks,
             mean,
-            color=color,
-            linestyle=DASHES[number % len(DASHES)],
-            marker=MARKERS[number % len(MARKERS)],
+            **style,
             markevery=(number, max(1, mean.size // 6)),
             markersize=6,
             label=name,

@@ -6,23 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
+from lnbook.figures._table import cells
 from lnbook.figures.axes import _block
-from lnbook.style import BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, WIDTH
+from lnbook.style import LINE_STYLES, WIDTH, line_style
 
 __all__ = ["curves", "members", "table"]
-
-STYLES = (  # color, dashes, marker
-    (BLUE, "-", "o"),
-    (VERMILION, "--", "s"),
-    (GREEN, "-.", "D"),
-    (PURPLE, ":", "^"),
-    (GRAY, (0, (5, 1, 1, 1, 1, 1)), "v"),
-    (ORANGE, (0, (3, 1)), "P"),
-    (SKY, (0, (1, 1)), "X"),
-)
 
 
 def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequence[str]) -> Figure:
@@ -97,33 +87,9 @@ def table(marks: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> Figu
     lines = sum(row.count("\n") + 1 for row in rows)
     figure = Figure(figsize=(WIDTH, 0.75 + 0.16 * len(rows) + 0.17 * lines))
     axes = figure.subplots()
-    for (row, column), is_yes in np.ndenumerate(yes):
-        axes.add_patch(
-            Rectangle(
-                (column - 0.46, row - 0.42),
-                0.92,
-                0.84,
-                facecolor=BLUE if is_yes else "none",
-                edgecolor=BLUE if is_yes else GRAY,
-                linewidth=0.8,
-            )
-        )
-        axes.text(
-            column,
-            row,
-            "yes" if is_yes else "no",
-            ha="center",
-            va="center",
-            fontsize=9.5,
-            color="white" if is_yes else INK,
-            weight="bold" if is_yes else "normal",
-        )
+    cells(axes, yes, ("yes", "no"), width=0.92, linewidth=0.8, fontsize=9.5)
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)
-    axes.set(xlim=(-0.55, len(columns) - 0.45), ylim=(len(rows) - 0.5, -0.5))
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     return figure
 
 
@@ -156,20 +122,14 @@ def curves(
         [[0.8, 0.9], [0.7, 0.95]]
     """
     kinds = {tuple(lines) for lines in panels.values()}
-    if len(kinds) != 1 or not 0 < len(next(iter(kinds))) <= len(STYLES):
+    if len(kinds) != 1 or not 0 < len(next(iter(kinds))) <= len(LINE_STYLES):
         raise ValueError(f"curves: expected panels with the same 1 to 7 lines, but got {kinds}")
     figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 0.9))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
-        for (name, values), (color, dashes, marker) in zip(lines.items(), STYLES, strict=False):
+        for number, (name, values) in enumerate(lines.items()):
             axes.plot(
-                at,
-                values,
-                color=color,
-                linestyle=dashes,
-                marker=marker,
-                markersize=5.5,
-                label=name,
+                at, values, **line_style(number, among=len(LINE_STYLES)), markersize=5.5, label=name
             )
         axes.set(title=title, ylabel="accuracy")
         if logarithmic:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.figures._halo import HALO
+from lnbook.figures._shapes import arrow, box
+from lnbook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
 
 __all__ = ["process", "rows_before_and_after", "scale_and_shift", "stages"]
 
-ROW_COLORS = (BLUE, VERMILION, GREEN, PURPLE)
-ROW_MARKERS = ("o", "s", "D", "^")
+MOST_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -77,33 +78,21 @@ def process() -> Figure:
     axes.axis("off")
     for start, end in arrows:
         _arrow(axes, boxes[start], boxes[end])
-    for box in boxes.values():
-        _draw(axes, box)
+    for item in boxes.values():
+        _draw(axes, item)
     owners = ((0.1, "from the row", BLUE), (4.1, "chosen", GRAY), (7.1, "learned", VERMILION))
     for x, text, color in owners:
         axes.text(x, 12.7, f"\N{BLACK SQUARE} {text}", color=color, weight="bold", va="center")
     return figure
 
 
-def _draw(axes: Axes, box: _Box) -> None:
-    height = 1.45
-    axes.add_patch(
-        FancyBboxPatch(
-            (box.x - box.width / 2, box.y - height / 2),
-            box.width,
-            height,
-            boxstyle="round,pad=0,rounding_size=0.25",
-            facecolor="white",
-            edgecolor=box.color,
-            linewidth=1.8,
-        )
-    )
-    above = 0.28 if box.note else 0.0
-    size = 13 if box.note else 15
-    axes.text(
-        box.x, box.y + above, box.formula, ha="center", va="center", fontsize=size, color=box.color
-    )
-    axes.text(box.x, box.y - 0.42, box.note, ha="center", va="center", fontsize=9.5, color=INK)
+def _draw(axes: Axes, item: _Box) -> None:
+    box(axes, (item.x, item.y), item.width, 1.45, item.color)
+    above = 0.28 if item.note else 0.0
+    size = 13 if item.note else 15
+    centered: dict[str, Any] = {"ha": "center", "va": "center"}
+    axes.text(item.x, item.y + above, item.formula, fontsize=size, color=item.color, **centered)
+    axes.text(item.x, item.y - 0.42, item.note, fontsize=9.5, color=INK, **centered)
 
 
 def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
@@ -116,17 +105,7 @@ def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
             (start.x + side * start.width / 2, start.y),
             (end.x - side * (end.width / 2 + 0.04), end.y),
         )
-    axes.add_patch(
-        FancyArrowPatch(
-            *points,
-            arrowstyle="-|>",
-            mutation_scale=11,
-            color=GRAY,
-            linewidth=1.3,
-            shrinkA=0,
-            shrinkB=0,
-        )
-    )
+    arrow(axes, *points)
 
 
 def stages(values: Mapping[str, ArrayLike]) -> Figure:
@@ -187,6 +166,7 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
             ha="center",
             va="bottom" if above else "top",
             fontsize=9.5,
+            path_effects=HALO,
         )
     axes.text(
         row.size + 0.55,
@@ -225,17 +205,17 @@ def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
         [[[1.0, 3.0], [10.0, 30.0]], [[-1.0, 1.0], [-1.0, 1.0]]]
     """
     before, after = np.asarray(x, dtype=float), np.asarray(normalized, dtype=float)
-    if before.shape != after.shape or before.ndim != 2 or len(before) > len(ROW_COLORS):
+    if before.shape != after.shape or before.ndim != 2 or len(before) > MOST_ROWS:
         raise ValueError(
             "rows_before_and_after: expected two arrays of one shape (N, H), N at most "
-            f"{len(ROW_COLORS)}, but got {before.shape} and {after.shape}"
+            f"{MOST_ROWS}, but got {before.shape} and {after.shape}"
         )
     figure = Figure(figsize=(WIDTH, 3.9))
     upper, lower = figure.subplots(2, 1)
     for axes, rows in ((upper, before), (lower, after)):
         for number, row in enumerate(rows):
-            color, marker = ROW_COLORS[number], ROW_MARKERS[number]
-            axes.plot(row, np.full(row.size, -number), color=color, marker=marker, markersize=7)
+            style = line_style(number, linestyle="-")
+            axes.plot(row, np.full(row.size, -number), **style, markersize=7)
         axes.set_yticks(-np.arange(len(rows)), [f"row {n + 1}" for n in range(len(rows))])
         axes.set_ylim(-len(rows) + 0.4, 0.6)
         axes.tick_params(axis="y", length=0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, Ellipse, FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, Ellipse
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.figures._halo import HALO
+from lnbook.figures._shapes import arrow
+from lnbook.figures._table import cells
 from lnbook.style import BLUE, GRAY, GREEN, INK, SKY, VERMILION, WIDTH
 
 __all__ = ["clouds", "invariances", "plane", "space"]
@@ -25,6 +27,7 @@ TILT = np.radians(24.0)  # and how far above the plane
 FOLLOWED = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "D"))
 SIZES = (9.5, 5.5, 6.5)  # so that two markers at one place are both seen
 STARS = (18, 10, 14)
+ARROW = {"linewidth": 1.5, "shrinkB": 2}  # ends before the star that it leads to
 
 
 def _seen(points: Array) -> Array:
@@ -76,19 +79,26 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
         Ellipse((0, 0), 2 * radius, 2 * radius * np.sin(TILT), fill=False, edgecolor=INK, lw=1.6)
     )
     top = float(max(_seen(before)[:, 1].max() + 0.4, 3.0))
-    _arrow(axes, np.zeros(2), np.array([0.0, top]), GRAY)
+    arrow(axes, (0.0, 0.0), (0.0, top), GRAY, **ARROW)
     axes.text(0.12, top, "(1, 1, 1)", color=GRAY, va="center")
     for number, unit in enumerate(1.8 * np.eye(3), start=1):
         end = _seen(unit[None])[0]
         axes.plot([0, end[0]], [0, end[1]], color=GRAY, linewidth=1.0)
         beyond = 1.14 * end
         axes.text(
-            beyond[0], beyond[1], f"$x_{number}$", color=GRAY, ha="center", va="center", fontsize=10
+            beyond[0],
+            beyond[1],
+            f"$x_{number}$",
+            color=GRAY,
+            ha="center",
+            va="center",
+            fontsize=10,
+            path_effects=HALO,
         )
     for number, (color, marker) in enumerate(FOLLOWED[: len(before)]):
         start, middle, end = (_seen(p[number][None])[0] for p in (before, between, after))
         axes.plot(*zip(start, middle, strict=True), color=color, linestyle=":", linewidth=1.5)
-        _arrow(axes, middle, end, color)
+        arrow(axes, middle, end, color, **ARROW)
         axes.plot(*start, color=color, marker=marker, markersize=8)
         axes.plot(
             *middle, color=color, marker=marker, markersize=SIZES[number], markerfacecolor="white"
@@ -97,21 +107,6 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
     axes.text(0.0, -reach * np.sin(TILT) - 0.12, "mean 0", color=BLUE, ha="center", va="top")
     axes.set(xlim=(-reach - 0.1, reach + 0.1), ylim=(-reach * np.sin(TILT) - 0.6, top + 0.2))
     return figure
-
-
-def _arrow(axes: Axes, start: Array, end: Array, color: str) -> None:
-    axes.add_patch(
-        FancyArrowPatch(
-            (float(start[0]), float(start[1])),
-            (float(end[0]), float(end[1])),
-            arrowstyle="-|>",
-            mutation_scale=11,
-            color=color,
-            linewidth=1.5,
-            shrinkA=0,
-            shrinkB=2,
-        )
-    )
 
 
 def plane(panels: Mapping[str, ArrayLike]) -> Figure:
@@ -179,35 +174,9 @@ def invariances(table: ArrayLike, changes: Sequence[str], methods: Sequence[str]
         )
     figure = Figure(figsize=(WIDTH, 0.55 + 0.5 * len(changes)))
     axes = figure.subplots()
-    for row in range(len(changes)):
-        for column in range(len(methods)):
-            stays = bool(same[row, column])
-            axes.add_patch(
-                Rectangle(
-                    (column - 0.47, row - 0.42),
-                    0.94,
-                    0.84,
-                    facecolor=BLUE if stays else "none",
-                    edgecolor=BLUE if stays else GRAY,
-                    linewidth=1.0,
-                )
-            )
-            axes.text(
-                column,
-                row,
-                "same" if stays else "changes",
-                ha="center",
-                va="center",
-                fontsize=8.5,
-                color="white" if stays else INK,
-                weight="bold" if stays else "normal",
-            )
+    cells(axes, same, ("same", "changes"), width=0.94, linewidth=1.0, fontsize=8.5)
     axes.set_xticks(range(len(methods)), methods)
     axes.set_yticks(range(len(changes)), changes)
-    axes.set(xlim=(-0.55, len(methods) - 0.45), ylim=(len(changes) - 0.5, -0.5))
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     return figure
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.figures._shapes import arrow, box
+from lnbook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
 
 __all__ = [
     "before_and_after",
@@ -24,10 +25,6 @@ __all__ = [
     "spectrum",
     "weight_norms",
 ]
-
-COLORS = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
-MARKERS = ("o", "s", "D", "^", "v")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 Array = NDArray[np.float64]
 
@@ -73,31 +70,11 @@ def graph() -> Figure:
     axes.set(xlim=(0, 10), ylim=(-0.2, 11.8))
     axes.axis("off")
     for start, end, label, place in EDGES:
-        axes.add_patch(
-            FancyArrowPatch(
-                *_ends(start, end),
-                arrowstyle="-|>",
-                mutation_scale=12,
-                color=GRAY,
-                linewidth=1.4,
-                shrinkA=0,
-                shrinkB=0,
-            )
-        )
+        arrow(axes, *_ends(start, end), linewidth=1.4, mutation_scale=12)
         axes.text(*place, label, color=VERMILION, fontsize=12, va="center", ha="left")
     for x, y, formula, color in NODES.values():
         half = HALF_WIDTH * (1.35 if x == MAIN else 0.8)
-        axes.add_patch(
-            FancyBboxPatch(
-                (x - half, y - HALF_HEIGHT),
-                2 * half,
-                2 * HALF_HEIGHT,
-                boxstyle="round,pad=0,rounding_size=0.25",
-                facecolor="white",
-                edgecolor=color,
-                linewidth=1.8,
-            )
-        )
+        box(axes, (x, y), 2 * half, 2 * HALF_HEIGHT, color)
         axes.text(x, y, formula, ha="center", va="center", fontsize=13, color=color)
     return figure
 
@@ -341,9 +318,7 @@ def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
             axes.plot(
                 np.arange(1, array.size + 1),
                 array,
-                color=COLORS[number % len(COLORS)],
-                linestyle=DASHES[number % len(DASHES)],
-                marker=MARKERS[number % len(MARKERS)],
+                **line_style(number),
                 markevery=(2 * number, 7),
                 markersize=6,
                 label=label,
@@ -380,8 +355,7 @@ def weight_norms(norms: Mapping[str, ArrayLike]) -> Figure:
         array = np.asarray(values, dtype=float)
         axes.plot(
             array,
-            color=COLORS[number % len(COLORS)],
-            linestyle=DASHES[number % len(DASHES)],
+            **line_style(number, marker=""),
             label=label,
         )
     axes.set(xlabel="step", ylabel=r"$\Vert W \Vert$")
@@ -416,9 +390,8 @@ def runs(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> Fig
     all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, kinds) in zip(all_axes, panels.items(), strict=True):
         for number, (_, results) in enumerate(kinds.items()):
-            place = -number
-            color = COLORS[number % len(COLORS)]
-            _run_row(axes, np.asarray(results, dtype=float), place, color, MARKERS[number % 5])
+            style = line_style(number, linestyle="none")
+            _run_row(axes, np.asarray(results, dtype=float), -number, style)
         axes.set_yticks(-np.arange(len(kinds)), list(kinds))
         axes.set_ylim(-len(kinds) + 0.4, 0.6)
         axes.tick_params(axis="y", length=0)
@@ -428,6 +401,7 @@ def runs(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> Fig
     return figure
 
 
-def _run_row(axes: Axes, results: Array, place: float, color: str, marker: str) -> None:
-    axes.plot(results, np.full(results.size, place), marker, color=color, alpha=0.6, markersize=6.5)
-    axes.plot([results.mean()] * 2, [place - 0.3, place + 0.3], color=color, linewidth=3)
+def _run_row(axes: Axes, results: Array, place: float, style: dict[str, Any]) -> None:
+    axes.plot(results, np.full(results.size, place), **style, alpha=0.6, markersize=6.5)
+    mean = [results.mean()] * 2
+    axes.plot(mean, [place - 0.3, place + 0.3], color=style["color"], linewidth=3)

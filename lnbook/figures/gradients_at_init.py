@@ -16,15 +16,11 @@ from matplotlib.ticker import (
 )
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.style import GRAY, INK, WIDTH, line_style
 
 __all__ = ["by_block", "by_depth", "growth"]
 
 Array = NDArray[np.float64]
-
-COLORS = (BLUE, VERMILION, GREEN, PURPLE)
-MARKERS = ("o", "s", "D", "^")
-DASHES = ("-", "--", "-.", ":")
 
 
 def _runs(values: ArrayLike, places: int, caller: str) -> Array:
@@ -37,14 +33,12 @@ def _runs(values: ArrayLike, places: int, caller: str) -> Array:
 
 def _line(axes: Axes, x: Array, runs: Array, number: int, label: str, every: int = 1) -> None:
     """Draw the mean of some runs, and a band from the least to the largest."""
-    color = COLORS[number % len(COLORS)]
-    axes.fill_between(x, runs.min(0), runs.max(0), color=color, alpha=0.18, linewidth=0)
+    style = line_style(number)
+    axes.fill_between(x, runs.min(0), runs.max(0), color=style["color"], alpha=0.18, linewidth=0)
     axes.plot(
         x,
         runs.mean(0),
-        color=color,
-        linestyle=DASHES[number % len(DASHES)],
-        marker=MARKERS[number % len(MARKERS)],
+        **style,
         markevery=every,
         markersize=6,
         label=label,

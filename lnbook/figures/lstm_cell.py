@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import Circle
 from numpy.typing import ArrayLike
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.figures._shapes import arrow, box
+from lnbook.style import BLUE, GRAY, INK, WIDTH, line_style
 
 __all__ = ["cell", "gates", "over_steps"]
-
-COLORS = (BLUE, VERMILION, GREEN, PURPLE)
-DASHES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "D", "^")
 
 HALF_HEIGHT, RADIUS = 0.5, 0.38
 
@@ -85,30 +82,10 @@ def cell() -> Figure:
     axes.axis("off")
     onward = ((1.3, 1.2 - HALF_HEIGHT), (1.3, 0.02))
     for ends in (*(_ends(start, end) for start, end in ARROWS), onward):
-        axes.add_patch(
-            FancyArrowPatch(
-                *ends,
-                arrowstyle="-|>",
-                mutation_scale=11,
-                color=GRAY,
-                linewidth=1.3,
-                shrinkA=0,
-                shrinkB=0,
-            )
-        )
+        arrow(axes, *ends)
     for x, y, formula, half, color in BOXES.values():
-        axes.add_patch(
-            FancyBboxPatch(
-                (x - half, y - HALF_HEIGHT),
-                2 * half,
-                2 * HALF_HEIGHT,
-                boxstyle="round,pad=0,rounding_size=0.22",
-                facecolor="white",
-                edgecolor=color,
-                linewidth=2.4 if color == BLUE else 1.4,
-            )
-        )
-        weight = "bold" if color == BLUE else "normal"
+        line, weight = (2.4, "bold") if color == BLUE else (1.4, "normal")
+        box(axes, (x, y), 2 * half, 2 * HALF_HEIGHT, color, rounding=0.22, linewidth=line)
         axes.text(
             x, y, formula, ha="center", va="center", fontsize=11.5, color=color, weight=weight
         )
@@ -233,14 +210,14 @@ def over_steps(
                 )
             steps = np.arange(first, first + runs.shape[1])
             middle = np.exp(np.log(runs).mean(0)) if title in log else runs.mean(0)
-            color, dash = COLORS[number % 4], DASHES[number % 4]
-            axes.fill_between(steps, runs.min(0), runs.max(0), color=color, alpha=0.2, linewidth=0)
+            style = line_style(number) if len(lines) > 1 else line_style(number, marker="")
+            axes.fill_between(
+                steps, runs.min(0), runs.max(0), color=style["color"], alpha=0.2, linewidth=0
+            )
             axes.plot(
                 steps,
                 middle,
-                color=color,
-                linestyle=dash,
-                marker=MARKERS[number % 4] if len(lines) > 1 else "",
+                **style,
                 markersize=5,
                 markevery=(number * 4, max(1, len(steps) // 8)),
                 label=name,

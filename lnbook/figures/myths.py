@@ -13,7 +13,7 @@ from lnbook.style import BLUE, GRAY, VERMILION, WIDTH
 
 __all__ = ["effects"]
 
-LOOKS = ((VERMILION, "s", "-"), (BLUE, "o", "--"), (GRAY, "D", ":"))
+LOOKS = ((BLUE, "o", "-"), (VERMILION, "s", "--"), (GRAY, "D", ":"))
 
 
 def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
@@ -41,8 +41,11 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
             f"effects: expected one to {len(LOOKS)} lines of {len(features)} numbers, "
             f"but got shapes {shapes}"
         )
-    if not all((values > 0).all() for values in drawn.values()):
-        raise ValueError("effects: expected positive numbers, since the scale is logarithmic")
+    least = min(float(np.min(values)) for values in drawn.values())
+    if not least > 0:
+        raise ValueError(
+            f"effects: expected positive numbers, since the scale is logarithmic, but got {least}"
+        )
     figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
     places = np.arange(len(features))

@@ -9,13 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, PURPLE, VERMILION, WIDTH
+from lnbook.style import GRAY, WIDTH, line_style
 
 __all__ = ["spread", "stretch", "variance_errors"]
 
-COLORS = (BLUE, VERMILION, GREEN, PURPLE)
-DASHES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "D", "^")
+MOST = 4  # curves that one figure keeps apart
 
 
 def variance_errors(
@@ -53,7 +51,7 @@ def variance_errors(
     axes.axhline(1.0, color=GRAY, linewidth=0.9)
     axes.plot(x, expected, color=GRAY, linestyle=":", linewidth=1.6, label="prediction")
     for number, (label, values) in enumerate(curves.items()):
-        axes.plot(x, values, color=COLORS[number], marker=MARKERS[number], label=label)
+        axes.plot(x, values, **line_style(number, linestyle="-"), label=label)
     axes.set(xscale="log", yscale="log", xlabel="mean of the row (its standard deviation is 1)")
     axes.set_title("relative error of the variance")
     axes.grid()
@@ -127,7 +125,7 @@ def stretch(sigma: ArrayLike, factors: Mapping[str, ArrayLike]) -> Figure:
 
 def _lines(axes: Axes, x: NDArray[np.float64], curves: Mapping[str, NDArray[np.float64]]) -> None:
     for number, (label, values) in enumerate(curves.items()):
-        axes.plot(x, values, color=COLORS[number], linestyle=DASHES[number], label=label)
+        axes.plot(x, values, **line_style(number, marker=""), label=label)
 
 
 def _curves(
@@ -137,9 +135,9 @@ def _curves(
     along = np.asarray(x, dtype=float)
     read = {label: np.asarray(values, dtype=float) for label, values in curves.items()}
     shapes = [values.shape for values in read.values()]
-    if along.ndim != 1 or not 0 < len(read) <= len(COLORS) or set(shapes) != {along.shape}:
+    if along.ndim != 1 or not 0 < len(read) <= MOST or set(shapes) != {along.shape}:
         raise ValueError(
-            f"{name}: expected one to {len(COLORS)} curves over one axis, all of one shape (M,), "
+            f"{name}: expected one to {MOST} curves over one axis, all of one shape (M,), "
             f"but got {shapes} over {along.shape}"
         )
     return along, read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,13 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, VERMILION, WIDTH
+from lnbook.style import BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, VERMILION, WIDTH, line_style
 
 __all__ = ["company", "guesses", "padding", "reach", "sentences"]
 
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
-MARKERS = ("o", "s", "D", "^", "v")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 FACE = "#F1F3F6"
 PALE_BLUE = "#D6E6F2"
 
@@ -100,9 +99,7 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
         axes.plot(
             np.asarray(places, dtype=float),
             np.asarray(values, dtype=float),
-            color=COLORS[number % 5],
-            linestyle=DASHES[number % 5],
-            marker=MARKERS[number % 5],
+            **_style(number),
             markersize=6 + 3 * (number == 2),
             markerfacecolor="none" if number == 2 else None,  # lines may lie on each other
             clip_on=False,
@@ -256,19 +253,16 @@ def guesses(losses: Mapping[str, ArrayLike]) -> Figure:
         array = np.asarray(values, dtype=float)
         mean = array.mean(axis=0)
         places = np.arange(1, mean.size + 1) + 0.06 * (number - (len(losses) - 1) / 2)
-        color = COLORS[number % 5]
-        axes.vlines(places, array.min(axis=0), array.max(axis=0), color=color, linewidth=1.3)
-        axes.plot(
-            places,
-            mean,
-            color=color,
-            linestyle=DASHES[number % 5],
-            marker=MARKERS[number % 5],
-            markersize=6,
-            label=name,
-        )
+        style = _style(number)
+        low, high = array.min(axis=0), array.max(axis=0)
+        axes.vlines(places, low, high, color=style["color"], linewidth=1.3)
+        axes.plot(places, mean, **style, markersize=6, label=name)
     axes.set(xlabel="place of the guess", ylabel="loss (1: a pure guess)", ylim=(0, None))
     axes.set_xticks(np.arange(1, mean.size + 1))
     axes.grid(axis="y")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
+
+
+def _style(number: int) -> dict[str, Any]:
+    return line_style(number, color=COLORS[number % len(COLORS)])

@@ -9,12 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
 
 __all__ = ["counted_and_measured", "ratios", "roofline"]
 
-COLORS = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
-MARKERS = ("o", "s", "D", "^", "v")
 TICKS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 # A ratio, and the two values between which the middle half of the rounds lie.
@@ -58,9 +56,7 @@ def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, fl
     for number, (label, point) in enumerate(points.items()):
         axes.plot(
             *point,
-            linestyle="none",
-            marker=MARKERS[number % len(MARKERS)],
-            color=COLORS[number % len(COLORS)],
+            **line_style(number, linestyle="none"),
             markersize=7.5,
             label=label,
         )
@@ -146,8 +142,11 @@ def ratios(panels: Mapping[str, Mapping[str, Mapping[str, Spread]]], unit: str) 
     if not panels:
         raise ValueError("ratios: expected at least one panel, but got none")
     for title, settings in panels.items():
-        if len({tuple(forms) for forms in settings.values()}) != 1:
-            raise ValueError(f"ratios: expected the same forms for all settings of {title!r}")
+        kinds = sorted({tuple(forms) for forms in settings.values()})
+        if len(kinds) != 1:
+            raise ValueError(
+                f"ratios: expected the same forms for all settings of {title!r}, but got {kinds}"
+            )
     heights = [0.46 * len(next(iter(settings.values()))) + 0.5 for settings in panels.values()]
     figure = Figure(figsize=(WIDTH, sum(heights) + 0.8))
     all_axes = figure.subplots(
@@ -176,16 +175,9 @@ def ratios(panels: Mapping[str, Mapping[str, Mapping[str, Spread]]], unit: str) 
 def _ratio_rows(axes: Axes, forms: Mapping[str, Spread], shift: float, number: int) -> None:
     middle, low, high = np.array(list(forms.values()), dtype=float).T
     places = shift - np.arange(len(forms))
-    color = COLORS[number % len(COLORS)]
-    axes.plot(
-        middle,
-        places,
-        linestyle="none",
-        marker=MARKERS[number % len(MARKERS)],
-        color=color,
-        markersize=6.5,
-    )
-    axes.hlines(places, low, high, color=color, linewidth=2.5)
+    style = line_style(number, linestyle="none")
+    axes.plot(middle, places, **style, markersize=6.5)
+    axes.hlines(places, low, high, color=style["color"], linewidth=2.5)
 
 
 def _plain_ticks(axes: Axes, which: str) -> None:

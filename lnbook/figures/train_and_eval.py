@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
 
 __all__ = [
     "accuracy_by_batch",
@@ -21,10 +21,6 @@ __all__ = [
     "errors",
     "running",
 ]
-
-COLORS = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
-MARKERS = ("o", "s", "D", "^", "v")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 Array = NDArray[np.float64]
 Spread = tuple[ArrayLike, ArrayLike]
@@ -108,7 +104,7 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
     updates = np.arange(1, means.size + 1)
     axes.plot([1, means.size], [truth, truth], color=INK, linewidth=1, label="data mean")
     for number, (label, values) in enumerate(lines.items()):
-        style = _line(number)
+        style = line_style(number, marker="")
         width = 2.0 if number < len(lines) - 1 else 1.0  # the last one, the wildest, stays thin
         axes.plot(updates, np.asarray(values, dtype=float), label=label, linewidth=width, **style)
     axes.plot(updates, means, ".", color=GRAY, markersize=5, label="batch means")
@@ -147,12 +143,12 @@ def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) 
         line, points = (np.asarray(x[label], dtype=float) for x in (formula, measured))
         updates = np.arange(1, line.size + 1)
         chosen = np.unique(np.geomspace(1, line.size, 12).round().astype(int)) - 1
-        style = _line(number)
-        axes.plot(updates, line, label=label, **style)
+        style = line_style(number)
+        axes.plot(updates, line, label=label, **style | {"marker": ""})
         axes.plot(
             updates[chosen],
             points[chosen],
-            MARKERS[number % 5],
+            style["marker"],
             color=style["color"],
             markersize=5.5,
         )
@@ -195,8 +191,7 @@ def accuracy_by_batch(
         axes.plot(
             [sizes[0], sizes[-1]],
             [level, level],
-            color=COLORS[number % 5],
-            linestyle=DASHES[number % 5],
+            **line_style(number, marker=""),
             label=label,
         )
     axes.set(xscale="log", xlabel="test images in a batch", ylabel="test accuracy")
@@ -262,11 +257,10 @@ def accuracy_over_steps(steps: ArrayLike, lines: Mapping[str, ArrayLike]) -> Fig
         axes.plot(
             np.asarray(steps),
             np.asarray(values, dtype=float),
-            marker=MARKERS[number % 5],
+            **line_style(number),
             markevery=(number, 5),
             markersize=5.5,
             label=label,
-            **_line(number),
         )
     axes.set(xlabel="step of training", ylabel="test accuracy", ylim=(0, 1.02))
     axes.grid()
@@ -274,15 +268,12 @@ def accuracy_over_steps(steps: ArrayLike, lines: Mapping[str, ArrayLike]) -> Fig
     return figure
 
 
-def _line(number: int) -> dict[str, Any]:
-    return {"color": COLORS[number % 5], "linestyle": DASHES[number % 5]}
-
-
 def _with_spread(axes: Axes, x: Sequence[float], lines: Mapping[str, Spread]) -> None:
     for number, (label, (mean, spread)) in enumerate(lines.items()):
         middle, half = np.asarray(mean, dtype=float), np.asarray(spread, dtype=float)
-        axes.plot(x, middle, marker=MARKERS[number % 5], label=label, **_line(number))
-        axes.vlines(x, middle - half, middle + half, color=COLORS[number % 5], linewidth=1.2)
+        style = line_style(number)
+        axes.plot(x, middle, label=label, **style)
+        axes.vlines(x, middle - half, middle + half, color=style["color"], linewidth=1.2)
 
 
 def _check_lines(lines: Mapping[str, Any], name: str) -> None:

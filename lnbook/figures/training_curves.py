@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, VERMILION, WIDTH
+from lnbook.style import BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, VERMILION, WIDTH, line_style
 
 __all__ = ["by_block", "by_depth", "by_rate", "curves", "finals"]
 
-COLORS = (VERMILION, ORANGE, BLUE, GREEN, PURPLE, INK)
-MARKERS = ("o", "s", "D", "^", "v", "P")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)))
+# The two models look as in the other chapters on transformers, and with warm-up like their kin.
+NAMED = ("Post-LN", "Pre-LN", "Post-LN, warm-up", "Pre-LN, warm-up")
+COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
 LEVEL = (0, (1, 1.5))
 
 Array = NDArray[np.float64]
@@ -49,7 +50,7 @@ def curves(
     figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 1.2))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
-        for number, (label, (steps, losses)) in enumerate(lines.items()):
+        for number, (label, (steps, losses)) in zip(_looks(lines), lines.items(), strict=True):
             x, y = np.asarray(steps, dtype=float), np.asarray(losses, dtype=float)
             color = COLORS[number % len(COLORS)]
             axes.fill_between(x, y.min(axis=0), y.max(axis=0), color=color, alpha=0.18, linewidth=0)
@@ -87,7 +88,7 @@ def by_rate(
     axes = figure.subplots()
     axes.set_xscale("log")
     rates = sorted({rate for losses in lines.values() for rate in losses})
-    for number, (label, losses) in enumerate(lines.items()):
+    for number, (label, losses) in zip(_looks(lines), lines.items(), strict=True):
         known = sorted(losses)
         style = _line(number, 7)
         axes.plot(known, [np.mean(losses[rate]) for rate in known], **style, label=label)
@@ -132,11 +133,10 @@ def by_block(
             y = np.asarray(values, dtype=float)
             axes.plot(np.arange(1, y.size + 1), y, **_line(number, 6), label=name)
             axes.set_xticks(np.arange(1, y.size + 1))
-        axes.set_title(title)
+        axes.set(title=title, ylabel=label)
         if log:
             axes.set_yscale("log")
         axes.grid()
-    figure.supylabel(label, fontsize=10.5)
     all_axes[-1].set_xlabel("block")
     _legend_below(figure, all_axes[0], columns=3)
     return figure
@@ -164,7 +164,7 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
     _some(lines, "by_depth")
     figure = Figure(figsize=(WIDTH, 4.0))
     axes = figure.subplots()
-    for number, (name, values) in enumerate(lines.items()):
+    for number, (name, values) in zip(_looks(lines), lines.items(), strict=True):
         y = np.asarray(values, dtype=float)
         style = _line(number, 7)
         axes.fill_between(
@@ -202,10 +202,10 @@ def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> 
     _some(rows, "finals")
     figure = Figure(figsize=(WIDTH, 0.62 * len(rows) + 1.2))
     axes = figure.subplots()
-    for number, (name, losses) in enumerate(rows.items()):
+    for look, number, (name, losses) in zip(_looks(rows), count(), rows.items(), strict=False):
         values = np.asarray(losses, dtype=float)
-        color = COLORS[number % len(COLORS)]
-        marker = MARKERS[number % len(MARKERS)]
+        color = COLORS[look % len(COLORS)]
+        marker = line_style(look, among=len(COLORS))["marker"]
         axes.plot(values, np.full(values.size, -number), marker, color=color, alpha=0.6)
         mean = [values.mean()] * 2
         axes.plot(mean, [-number - 0.25, -number + 0.25], color=color, linewidth=3)
@@ -232,13 +232,17 @@ def _some(items: Mapping[str, object], owner: str) -> None:
         raise ValueError(f"{owner}: expected something to draw, but got nothing")
 
 
+def _looks(names: Iterable[str]) -> list[int]:
+    """The look of each line: its own, if it has a name that returns, else the next that is free."""
+    names = list(names)
+    own = {name: NAMED.index(name) for name in names if name in NAMED}
+    free = (number for number in count() if number not in own.values())
+    return [own[name] if name in own else next(free) for name in names]
+
+
 def _line(number: int, size: float) -> dict[str, Any]:
-    return {
-        "color": COLORS[number % len(COLORS)],
-        "linestyle": DASHES[number % len(DASHES)],
-        "marker": MARKERS[number % len(MARKERS)],
-        "markersize": size,
-    }
+    color = COLORS[number % len(COLORS)]
+    return line_style(number, among=len(COLORS), color=color, markersize=size)
 
 
 def _levels(axes: Axes, levels: Mapping[str, float]) -> None:

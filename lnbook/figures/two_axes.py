@@ -103,7 +103,10 @@ def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = (
         raise ValueError(f"signs: expected matrices of one shape, but got {shapes}")
     ((rows, columns),) = shapes
     if not all(0 <= row < rows and 0 <= column < columns for row, column in framed):
-        raise IndexError(f"signs: one of {list(framed)} lies outside a matrix of shape {shapes[0]}")
+        raise IndexError(
+            f"signs: expected places to frame, but got {list(framed)}, one of which lies outside "
+            f"a matrix of shape {shapes[0]}"
+        )
     figure = Figure(figsize=(WIDTH, (0.45 * rows + 0.55) * len(matrices)))
     all_axes = figure.subplots(len(matrices), 1, squeeze=False)[:, 0]
     largest = max(float(np.abs(matrix).max()) for matrix in matrices.values())

@@ -10,15 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
 
 __all__ = ["by_block", "keys", "losses", "xor"]
 
 Array = NDArray[np.float64]
 
-COLORS = (BLUE, VERMILION, GREEN, PURPLE, GRAY)
-MARKERS = ("o", "s", "D", "^", "v")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+# The first line is Pre-LN, the second the Post-LN of the other chapters, or what stands for it.
+LOOKS = (1, 0, 2, 3, 4)
 
 
 def by_block(
@@ -59,9 +58,7 @@ def by_block(
             axes.plot(
                 np.arange(first, first + array.size),
                 array,
-                color=COLORS[number % len(COLORS)],
-                linestyle=DASHES[number % len(DASHES)],
-                marker=MARKERS[number % len(MARKERS)],
+                **line_style(LOOKS[number % len(LOOKS)]),
                 markevery=(2 * number, 7),
                 markersize=6,
                 label=name,

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch
 from numpy.typing import ArrayLike
 
-from lnbook.style import BLUE, GRAY, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.figures._shapes import arrow
+from lnbook.style import BLUE, GREEN, INK, PURPLE, VERMILION, WIDTH
 
 __all__ = ["by_distance", "decision", "shares"]
 
@@ -80,19 +81,8 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
             color=INK,
         )
 
-    def arrow(start: tuple[float, float], end: tuple[float, float], word: str) -> None:
-        axes.add_patch(
-            FancyArrowPatch(
-                start,
-                end,
-                arrowstyle="-|>",
-                mutation_scale=10,
-                color=GRAY,
-                linewidth=1.4,
-                shrinkA=0,
-                shrinkB=0,
-            )
-        )
+    def answer(start: tuple[float, float], end: tuple[float, float], word: str) -> None:
+        arrow(axes, start, end, linewidth=1.4, mutation_scale=10)
         down = start[0] == end[0]
         x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
         axes.text(
@@ -108,9 +98,9 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
     for number, ((question, advice), height) in enumerate(zip(steps, heights, strict=True), 1):
         box(LEFT, top, height, f"{number}. {question}", BLUE)
         box(RIGHT, top, height, advice, GREEN)
-        arrow((LEFT[1], top - height / 2), (MIDDLE, top - height / 2), "yes")
+        answer((LEFT[1], top - height / 2), (MIDDLE, top - height / 2), "yes")
         middle = sum(LEFT) / 2
-        arrow((middle, top - height), (middle, top - height - GAP + 0.02), "no")
+        answer((middle, top - height), (middle, top - height - GAP + 0.02), "no")
         top -= height + GAP
     box((LEFT[0], RIGHT[1]), top, last, otherwise, GREEN)
     return figure

@@ -44,17 +44,17 @@ def check_is_tensor(value: Any, name: str, function: str) -> None:
         )
 
 
-def check_is_floating(input: Any, function: str) -> None:
+def check_is_floating(input: Any, function: str, name: str = "input") -> None:
     """Raise unless `input` is a dense tensor of a dtype that can be normalized.
 
     Raises:
         TypeError: it is not a tensor.
         RuntimeError: it is not dense; for another dtype its subclass NotImplementedError.
     """
-    check_is_tensor(input, "input", function)
+    check_is_tensor(input, name, function)
     if input.dtype not in FLOATING_DTYPES:
         raise NotImplementedError(
-            f"{function}: expected input to be float16, bfloat16, float32 or float64, "
+            f"{function}: expected {name} to be float16, bfloat16, float32 or float64, "
             f"but got {input.dtype}"
         )
 

@@ -158,9 +158,10 @@ def instance_norm(
     given = {"weight": weight, "bias": bias}
     check_parameters(input, channels, "(C,)=", "instance_norm", **given, **running)
 
-    samples = input.shape[0]
+    samples, dtype = input.shape[0], computing_dtype(input.dtype)
+    # In this dtype, so that the gradients of all samples are added before they are rounded.
     mean, var, weight, bias = (
-        None if tensor is None else tensor.repeat(samples)
+        None if tensor is None else tensor.to(dtype).repeat(samples)
         for tensor in (running_mean, running_var, weight, bias)
     )
     channels_of_all = input.reshape(1, samples * channels[0], *input.shape[2:])
@@ -174,7 +175,7 @@ def instance_norm(
 
 def _batch_statistics(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mean, centered x and the biased variance over `dims`, broadcastable."""
-    count = math.prod(x.shape[dim] for dim in dims)
+    count = math.prod([x.shape[dim] for dim in dims])
     mean = x.sum(dims, keepdim=True) / count
     centered = x - mean
     # What rounding left of the mean, as in layer_norm.

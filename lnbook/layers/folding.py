@@ -8,6 +8,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from lnbook.functional._check import check_is_floating
 from lnbook.layers.layer_norm import LayerNorm
 from lnbook.layers.rms_norm import RMSNorm
 
@@ -37,7 +38,8 @@ def fold_affine_(model: nn.Module, norm: str, linears: Sequence[str]) -> None:
         linears: the paths of one or more `torch.nn.Linear`.
 
     Raises:
-        TypeError: `norm` or one of `linears` leads to something else, or `linears` is a string.
+        TypeError: `norm` or one of `linears` leads to something else, `linears` is a string,
+            `norm` is none, or `model` is not a module.
         AttributeError: `model` has nothing at a path.
         ValueError: `linears` is empty, sizes do not fit, or something that would change is used in
             two places: a parameter (as in tied embeddings) or a module.
@@ -51,6 +53,12 @@ def fold_affine_(model: nn.Module, norm: str, linears: Sequence[str]) -> None:
         ([1.0, 1.0], [[2.0, 3.0]])
     """
     owner = "fold_affine_"
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"{owner}: expected model to be a torch module, but got {type(model).__name__}"
+        )
+    if not isinstance(norm, str):
+        raise TypeError(f"{owner}: expected norm to be a path, but got {norm!r}")
     if isinstance(linears, str):
         raise TypeError(f"{owner}: expected linears to be a list of paths, but got {linears!r}")
     if not linears:
@@ -104,6 +112,9 @@ def fold_centering(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, 
         New tensors :math:`W'` and :math:`b'`.
 
     Raises:
+        TypeError: `weight` or `bias` is not a tensor.
+        RuntimeError: one of them is not dense; if it is not floating-point, the subclass
+            NotImplementedError.
         ValueError: `weight` does not have two dimensions, or `bias` not its number of rows.
 
     Example:
@@ -111,6 +122,9 @@ def fold_centering(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, 
         (tensor([[-1., -2.],
                 [ 1.,  2.]]), tensor([-0.5000,  0.5000]))
     """
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None or name == "weight":
+            check_is_floating(given, "fold_centering", name)
     if weight.ndim != 2:
         raise ValueError(
             f"fold_centering: expected weight of shape (H, D), but got {tuple(weight.shape)}"

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from lnbook._check import checked_eps
+from lnbook._check import checked_bool, checked_count, checked_eps
 from lnbook.recurrent import checks
-from lnbook.recurrent.parameters import initialize, parameter_shapes
+from lnbook.recurrent.parameters import initialize, shapes_of
 from lnbook.recurrent.steps import STEPS
 
 __all__ = ["LayerNormLSTMCell"]
@@ -78,6 +78,8 @@ class LayerNormLSTMCell(nn.Module):
         (torch.Size([5, 2]), torch.Size([5, 2]))
     """
 
+    weight_ih: Tensor
+
     def __init__(
         self,
         input_size: int,
@@ -91,14 +93,14 @@ class LayerNormLSTMCell(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.input_size = checks.checked_size(input_size, "input_size", _NAME)
-        self.hidden_size = checks.checked_size(hidden_size, "hidden_size", _NAME)
-        self.bias = checks.checked_bool(bias, "bias", _NAME)
+        self.input_size = checked_count(input_size, "input_size", _NAME, least=1)
+        self.hidden_size = checked_count(hidden_size, "hidden_size", _NAME, least=1)
+        self.bias = checked_bool(bias, "bias", _NAME)
         self.variant = checks.checked_variant(variant, _NAME)
         self.forget_bias = checks.checked_forget_bias(forget_bias, bias, _NAME)
         self.eps = checked_eps(eps, _NAME)
         checks.check_dtype(dtype, _NAME)
-        shapes = parameter_shapes(self.variant, self.input_size, self.hidden_size, bias)
+        shapes = shapes_of(self.variant, self.input_size, self.hidden_size, bias)
         for parameter, shape in shapes.items():
             values = torch.empty(shape, device=device, dtype=dtype)
             self.register_parameter(parameter, nn.Parameter(values))
@@ -145,4 +147,4 @@ class LayerNormLSTMCell(nn.Module):
                 f"{_NAME}: expected input of shape (*, {self.input_size}), but got "
                 f"{tuple(input.shape)}"
             )
-        checks.check_like(input, self.get_parameter("weight_ih"), "input", _NAME)
+        checks.check_like(input, self.weight_ih, "input", _NAME)

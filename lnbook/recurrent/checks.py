@@ -2,25 +2,23 @@
 
 import math
 import numbers
-import operator
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from lnbook.functional import FLOATING_DTYPES
-from lnbook.recurrent.steps import STEPS
 
 __all__ = [
     "check_dtype",
     "check_like",
     "check_tensor",
-    "checked_bool",
     "checked_forget_bias",
-    "checked_size",
     "checked_states",
     "checked_variant",
 ]
+
+VARIANTS = ("ba", "per-gate", "carried", "none")
 
 
 def checked_variant(variant: Any, function: str) -> str:
@@ -30,43 +28,12 @@ def checked_variant(variant: Any, function: str) -> str:
         ValueError: there is no such variant.
     """
     name = "none" if variant is None else variant
-    if not isinstance(name, str) or name not in STEPS:
-        expected = ", ".join(f'"{name}"' for name in STEPS)
+    if not isinstance(name, str) or name not in VARIANTS:
+        expected = ", ".join(f'"{name}"' for name in VARIANTS)
         raise ValueError(
             f"{function}: expected variant to be one of {expected} or None, but got {variant!r}"
         )
     return name
-
-
-def checked_size(size: Any, name: str, function: str) -> int:
-    """Return `size` as a Python int.
-
-    Raises:
-        TypeError: `size` is not an integer (a bool is not).
-        ValueError: `size` is less than 1.
-    """
-    if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-        raise TypeError(
-            f"{function}: expected {name} to be an integer, but got {size!r} "
-            f"of type {type(size).__name__}"
-        )
-    if size < 1:
-        raise ValueError(f"{function}: expected {name} to be at least 1, but got {size}")
-    return operator.index(size)
-
-
-def checked_bool(value: Any, name: str, function: str) -> bool:
-    """Return `value`.
-
-    Raises:
-        TypeError: `value` is not a bool.
-    """
-    if not isinstance(value, bool):
-        raise TypeError(
-            f"{function}: expected {name} to be True or False, but got {value!r} "
-            f"of type {type(value).__name__}"
-        )
-    return value
 
 
 def checked_forget_bias(forget_bias: Any, bias: bool, function: str) -> float:

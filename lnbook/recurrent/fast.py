@@ -25,8 +25,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lnbook._check import checked_eps
+from lnbook.functional._blocks import is_transformed
+from lnbook.recurrent._autocast import no_autocast
 from lnbook.recurrent._backward import Backward
 from lnbook.recurrent._forward import Plan, States, run_forward
+from lnbook.recurrent._given import check_layer
+from lnbook.recurrent.checks import checked_variant
 from lnbook.recurrent.loop import plain_layer
 from lnbook.recurrent.steps import Parameters
 
@@ -46,8 +51,9 @@ def fast_layer(
 
     How it is fast stands at the head of this module. The norm-free LSTM is PyTorch's own. If no
     gradient will be asked for, the states of the gates are not kept. First derivatives come from
-    formulas written by hand, higher ones from the plain loop, at its speed; forward-mode
-    differentiation and the transforms of `torch.func` need the plain loop itself.
+    formulas written by hand, higher ones from the plain loop, at its speed. In the transforms of
+    `torch.func`, under `torch.compile` and for tensors on the meta device the plain loop itself
+    runs; dual tensors of forward-mode differentiation are refused outside of them.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
@@ -56,15 +62,17 @@ def fast_layer(
         h: first hidden states, of shape `(batch_sizes[0], hidden_size)` and the dtype of `rows`.
         c: first cell states, like `h`.
         parameters: tensors by their names in `LayerNormLSTMCell`, of the dtype of `rows`.
-        eps: what is added to each variance.
+        eps: what is added to each variance, finite and at least 0.
 
     Returns:
         `(output, h_n, c_n)`: the hidden states of all steps, packed as `rows`, and the states
         of each sequence after its own last step, of the shape of `h`.
 
     Raises:
-        KeyError: there is no such variant, or a weight is missing.
-        RuntimeError: the shapes or dtypes do not fit.
+        TypeError: something is not a tensor, or `eps` is not a real number.
+        KeyError: a weight is missing.
+        RuntimeError: the shapes, dtypes or devices do not fit.
+        ValueError: there is no such variant, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": torch.zeros(8, 1), "weight_hh": torch.zeros(8, 2)}
@@ -73,9 +81,27 @@ def fast_layer(
         >>> fast_layer("per-gate", torch.zeros(2, 1), [1, 1], zero, c, parameters)[2]
         tensor([[1., 3.]])
     """
+    variant = checked_variant(variant, "fast_layer")
+    eps = checked_eps(eps, "fast_layer")
+    check_layer("fast_layer", rows, batch_sizes, h, c, parameters, variant)
+    if is_transformed() or rows.is_meta:
+        return plain_layer(variant, rows, batch_sizes, h, c, parameters, eps)
+    with no_autocast(rows.device):
+        return _run(variant, rows, list(batch_sizes), h, c, parameters, eps)
+
+
+def _run(
+    variant: str,
+    rows: Tensor,
+    batch_sizes: list[int],
+    h: Tensor,
+    c: Tensor,
+    parameters: Parameters,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
     if variant == "none":
         return _native_layer(rows, batch_sizes, h, c, parameters)
-    plan = Plan(variant, list(batch_sizes), eps, tuple(parameters))
+    plan = Plan(variant, batch_sizes, eps, tuple(parameters))
     inputs = (rows, h, c, *parameters.values())
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
         return _NormedLayer.apply(plan, *inputs)  # type: ignore[no-any-return, no-untyped-call]
@@ -112,16 +138,21 @@ class _NormedLayer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        plan, needs = ctx.plan, ctx.needs_input_grad[1:]
-        inputs, saved = ctx.saved_tensors[: len(needs)], ctx.saved_tensors[len(needs) :]
-        if torch.is_grad_enabled():
-            return None, *_differentiable_backward(plan, inputs, needs, grads)
-        names = ("rows", "h", "c", *plan.names)
-        tensors = dict(zip(names, inputs, strict=True))
-        needed = {name for name, need in zip(names, needs, strict=True) if need}
-        states = States._make([*saved[:6], saved[6:]])
-        found = Backward(plan, tensors, states, ctx.statistics, needed).run(*grads)
-        return None, *(found[name] if name in needed else None for name in names)
+        with no_autocast(ctx.saved_tensors[0].device):
+            return None, *_backward(ctx, grads)
+
+
+def _backward(ctx: Any, grads: Sequence[Tensor]) -> Sequence[Tensor | None]:
+    plan, needs = ctx.plan, ctx.needs_input_grad[1:]
+    inputs, saved = ctx.saved_tensors[: len(needs)], ctx.saved_tensors[len(needs) :]
+    if torch.is_grad_enabled():
+        return _differentiable_backward(plan, inputs, needs, grads)
+    names = ("rows", "h", "c", *plan.names)
+    tensors = dict(zip(names, inputs, strict=True))
+    needed = {name for name, need in zip(names, needs, strict=True) if need}
+    states = States._make([*saved[:6], saved[6:]])
+    found = Backward(plan, tensors, states, ctx.statistics, needed).run(*grads)
+    return [found[name] if name in needed else None for name in names]
 
 
 def _differentiable_backward(

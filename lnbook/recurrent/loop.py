@@ -10,6 +10,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from lnbook._check import checked_eps
+from lnbook.recurrent._autocast import no_autocast
+from lnbook.recurrent._given import check_layer
+from lnbook.recurrent.checks import checked_variant
 from lnbook.recurrent.steps import STEPS, Parameters
 
 __all__ = ["final_rows", "plain_layer"]
@@ -24,7 +28,7 @@ def plain_layer(
     parameters: Parameters,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run one layer of an LSTM over its sequences, step by step.
+    """Run one layer of an LSTM over its sequences, step by step, whatever autocast says.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
@@ -33,15 +37,17 @@ def plain_layer(
         h: first hidden states, of shape `(batch_sizes[0], hidden_size)`.
         c: first cell states, of the shape of `h`.
         parameters: tensors by their names in `LayerNormLSTMCell`.
-        eps: what is added to each variance.
+        eps: what is added to each variance, finite and at least 0.
 
     Returns:
         `(output, h_n, c_n)`: the hidden states of all steps, packed as `rows`, and the states
         of each sequence after its own last step, of the shape of `h`.
 
     Raises:
-        KeyError: there is no such variant, or a weight is missing.
-        RuntimeError: the shapes or dtypes do not fit.
+        TypeError: something is not a tensor, or `eps` is not a real number.
+        KeyError: a weight is missing.
+        RuntimeError: the shapes, dtypes or devices do not fit.
+        ValueError: there is no such variant, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": torch.zeros(4, 1), "weight_hh": torch.zeros(4, 1)}
@@ -51,12 +57,16 @@ def plain_layer(
         tensor([[2.],
                 [4.]])
     """
+    variant = checked_variant(variant, "plain_layer")
+    eps = checked_eps(eps, "plain_layer")
+    check_layer("plain_layer", rows, batch_sizes, h, c, parameters, variant)
     step = STEPS[variant]
     hidden, cells = [], []
-    for x in rows.split(list(batch_sizes)):
-        h, c = step(x, h[: len(x)], c[: len(x)], parameters, eps)
-        hidden.append(h)
-        cells.append(c)
+    with no_autocast(rows.device):
+        for x in rows.split(list(batch_sizes)):
+            h, c = step(x, h[: len(x)], c[: len(x)], parameters, eps)
+            hidden.append(h)
+            cells.append(c)
     return torch.cat(hidden), final_rows(hidden), final_rows(cells)
 
 

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from lnbook._check import checked_eps
+from lnbook._check import checked_bool, checked_count, checked_eps
 from lnbook.recurrent import checks
 from lnbook.recurrent.cell import LayerNormLSTMCell
 from lnbook.recurrent.fast import fast_layer
 from lnbook.recurrent.loop import plain_layer
-from lnbook.recurrent.parameters import initialize, parameter_shapes
+from lnbook.recurrent.parameters import initialize, shapes_of
 
 __all__ = ["LayerNormLSTM"]
 
@@ -57,7 +57,9 @@ class LayerNormLSTM(nn.Module):
             Zaremba and Sutskever 2015), or 0 without `bias`.
         eps: what is added to each variance, finite and at least 0. With 0, a state of zeros, such
             as the first one, has no normalized form and gives NaN.
-        fast: whether to run the fast loop; the plain one is differentiable in forward mode too.
+        fast: whether to run the fast loop; the plain one is differentiable in forward mode too,
+            and is what runs in the transforms of `torch.func`, in `torch.compile` (which unrolls
+            it) and in `torch.export`.
 
     Attributes:
         weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormLSTMCell` by their names
@@ -97,6 +99,8 @@ class LayerNormLSTM(nn.Module):
         (torch.Size([7, 5, 2]), torch.Size([2, 5, 2]))
     """
 
+    weight_ih_l0: Tensor
+
     def __init__(
         self,
         input_size: int,
@@ -115,17 +119,17 @@ class LayerNormLSTM(nn.Module):
         fast: bool = True,
     ) -> None:
         super().__init__()
-        self.input_size = checks.checked_size(input_size, "input_size", _NAME)
-        self.hidden_size = checks.checked_size(hidden_size, "hidden_size", _NAME)
-        self.num_layers = checks.checked_size(num_layers, "num_layers", _NAME)
-        self.bias = checks.checked_bool(bias, "bias", _NAME)
-        self.batch_first = checks.checked_bool(batch_first, "batch_first", _NAME)
+        self.input_size = checked_count(input_size, "input_size", _NAME, least=1)
+        self.hidden_size = checked_count(hidden_size, "hidden_size", _NAME, least=1)
+        self.num_layers = checked_count(num_layers, "num_layers", _NAME, least=1)
+        self.bias = checked_bool(bias, "bias", _NAME)
+        self.batch_first = checked_bool(batch_first, "batch_first", _NAME)
         self.dropout = _checked_dropout(dropout, num_layers)
-        self.bidirectional = checks.checked_bool(bidirectional, "bidirectional", _NAME)
+        self.bidirectional = checked_bool(bidirectional, "bidirectional", _NAME)
         self.variant = checks.checked_variant(variant, _NAME)
         self.forget_bias = checks.checked_forget_bias(forget_bias, bias, _NAME)
         self.eps = checked_eps(eps, _NAME)
-        self.fast = checks.checked_bool(fast, "fast", _NAME)
+        self.fast = checked_bool(fast, "fast", _NAME)
         checks.check_dtype(dtype, _NAME)
         for layer, suffix in self._walks():
             for name, shape in self._shapes(layer).items():
@@ -249,9 +253,7 @@ class LayerNormLSTM(nn.Module):
             for name, parameter in self._parameters_of(layer, suffix).items()
         }
         tensors = rows.to(working), h.to(working), c.to(working)
-        # Autocast would change the dtype in the middle of a step.
-        with torch.autocast(rows.device.type, enabled=False):
-            return run(self.variant, tensors[0], batch_sizes, *tensors[1:], parameters, self.eps)
+        return run(self.variant, tensors[0], batch_sizes, *tensors[1:], parameters, self.eps)
 
     def _walks(self) -> list[tuple[int, str]]:
         """Return number and suffix of every walk along the sequence, in PyTorch's order."""
@@ -262,7 +264,7 @@ class LayerNormLSTM(nn.Module):
         return self.hidden_size * (1 + self.bidirectional) if layer else self.input_size
 
     def _shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
-        return parameter_shapes(self.variant, self._width(layer), self.hidden_size, self.bias)
+        return shapes_of(self.variant, self._width(layer), self.hidden_size, self.bias)
 
     def _parameters_of(self, layer: int, suffix: str) -> dict[str, Tensor]:
         return {name: getattr(self, name + suffix) for name in self._shapes(layer)}
@@ -296,7 +298,7 @@ class LayerNormLSTM(nn.Module):
                 f"{_NAME}: expected {name} to have the shape (*, {self.input_size}), "
                 f"but got {tuple(input.shape)}"
             )
-        checks.check_like(input, self.get_parameter("weight_ih_l0"), name, _NAME)
+        checks.check_like(input, self.weight_ih_l0, name, _NAME)
 
 
 def _turn(batch_sizes: list[int], device: torch.device) -> Tensor:

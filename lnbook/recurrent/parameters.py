@@ -5,7 +5,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-__all__ = ["initialize", "parameter_shapes"]
+from lnbook._check import checked_bool, checked_count
+from lnbook.recurrent.checks import checked_variant
+
+__all__ = ["initialize", "parameter_shapes", "shapes_of"]
 
 # Which of the biases holds the forget bias; the others start at 0.
 FORGET_BIASES = {
@@ -22,10 +25,14 @@ def parameter_shapes(
     """Return the names and shapes of the parameters of one LSTM cell, in their order.
 
     Args:
-        variant: "ba", "per-gate", "carried" or "none".
+        variant: "ba", "per-gate", "carried", "none" or None.
         input_size: number of features of the input.
         hidden_size: number of features of the state.
         bias: whether there is anything that is added: the bias and those of the norms.
+
+    Raises:
+        TypeError: a size is not an integer, or `bias` not a bool.
+        ValueError: there is no such variant, or a size is below 1.
 
     Example:
         >>> for name, shape in parameter_shapes("per-gate", 3, 5, bias=True).items():
@@ -37,6 +44,19 @@ def parameter_shapes(
         norm_c_weight (5,)
         norm_c_bias (5,)
     """
+    name = "parameter_shapes"
+    return shapes_of(
+        checked_variant(variant, name),
+        checked_count(input_size, "input_size", name, least=1),
+        checked_count(hidden_size, "hidden_size", name, least=1),
+        checked_bool(bias, "bias", name),
+    )
+
+
+def shapes_of(
+    variant: str, input_size: int, hidden_size: int, bias: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return what `parameter_shapes` returns, for arguments that were checked."""
     gates, cell = (4 * hidden_size,), (hidden_size,)
     shapes: dict[str, tuple[int, ...]] = {
         "weight_ih": (4 * hidden_size, input_size),

@@ -11,11 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from lnbook.recurrent._given import checks_arguments
+
 __all__ = ["STEPS", "Parameters", "ba_step", "carried_step", "lstm_step", "per_gate_step"]
 
 Parameters = Mapping[str, Tensor]
 
 
+@checks_arguments("none")
 def lstm_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
@@ -41,7 +44,9 @@ def lstm_step(
 
     Raises:
         KeyError: a parameter is missing.
-        RuntimeError: the shapes or dtypes do not fit.
+        TypeError: something is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices do not fit.
+        ValueError: `eps` is negative, infinite or NaN.
 
     Example:
         >>> zero = torch.zeros(1, 1)
@@ -57,6 +62,7 @@ def lstm_step(
     return h, c
 
 
+@checks_arguments("ba")
 def ba_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
@@ -77,14 +83,16 @@ def ba_step(
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
         c: cell state :math:`c`, of the shape of `h`.
         parameters: tensors by their names in `LayerNormLSTMCell`, all of the dtype of `x`.
-        eps: what is added to each variance.
+        eps: what is added to each variance, finite and at least 0.
 
     Returns:
         `(h', c')`, new tensors of the shape and dtype of `h`.
 
     Raises:
         KeyError: a weight is missing.
-        RuntimeError: the shapes or dtypes do not fit.
+        TypeError: something is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices do not fit.
+        ValueError: `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": torch.zeros(8, 1), "weight_hh": torch.zeros(8, 2)}
@@ -104,6 +112,7 @@ def ba_step(
     return h, c
 
 
+@checks_arguments("carried")
 def carried_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
@@ -125,14 +134,16 @@ def carried_step(
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
         c: cell state :math:`c`, of the shape of `h`.
         parameters: tensors by their names in `LayerNormLSTMCell`, all of the dtype of `x`.
-        eps: what is added to each variance.
+        eps: what is added to each variance, finite and at least 0.
 
     Returns:
         `(h', c')`, new tensors of the shape and dtype of `h`.
 
     Raises:
         KeyError: a weight is missing.
-        RuntimeError: the shapes or dtypes do not fit.
+        TypeError: something is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices do not fit.
+        ValueError: `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": torch.zeros(8, 1), "weight_hh": torch.zeros(8, 2)}
@@ -151,6 +162,7 @@ def carried_step(
     return h, c
 
 
+@checks_arguments("per-gate")
 def per_gate_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
@@ -172,14 +184,16 @@ def per_gate_step(
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
         c: cell state :math:`c`, of the shape of `h`.
         parameters: tensors by their names in `LayerNormLSTMCell`, all of the dtype of `x`.
-        eps: what is added to each variance.
+        eps: what is added to each variance, finite and at least 0.
 
     Returns:
         `(h', c')`, new tensors of the shape and dtype of `h`.
 
     Raises:
         KeyError: a weight is missing.
-        RuntimeError: the shapes or dtypes do not fit.
+        TypeError: something is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices do not fit.
+        ValueError: `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": torch.zeros(8, 1), "weight_hh": torch.zeros(8, 2)}
@@ -201,11 +215,15 @@ def per_gate_step(
 
 Step = Callable[[Tensor, Tensor, Tensor, Parameters, float], tuple[Tensor, Tensor]]
 
+# Without the checks, which would cost time at every step of a loop: it checks once.
 STEPS: dict[str, Step] = {
-    "ba": ba_step,
-    "per-gate": per_gate_step,
-    "carried": carried_step,
-    "none": lstm_step,
+    variant: step.__wrapped__  # type: ignore[attr-defined]
+    for variant, step in {
+        "ba": ba_step,
+        "per-gate": per_gate_step,
+        "carried": carried_step,
+        "none": lstm_step,
+    }.items()
 }
 
 

@@ -8,6 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lnbook._check import checked_integer
+from lnbook.data._check import check_generator
+
 __all__ = ["minibatches"]
 
 
@@ -29,6 +32,8 @@ def minibatches(
         For each batch, the same rows of all `arrays`.
 
     Raises:
+        TypeError: with the first batch, if `rng` is not a NumPy generator, or a number not an
+            integer.
         ValueError: with the first batch, if the sizes do not fit.
 
     Example:
@@ -37,6 +42,9 @@ def minibatches(
         ...     np.random.default_rng(0), x, batch_size=2, steps=3)]
         [[2, 4], [3, 0], [4, 1]]
     """
+    check_generator(rng, "minibatches")
+    checked_integer(batch_size, "batch_size", "minibatches")
+    checked_integer(steps, "steps", "minibatches")
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
         raise ValueError(f"minibatches: expected arrays of one length, but got {sorted(lengths)}")

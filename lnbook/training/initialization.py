@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lnbook.data._check import check_generator
+
 __all__ = ["initialize_"]
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
@@ -34,18 +36,18 @@ def initialize_(module: AnyModule, rng: np.random.Generator) -> AnyModule:
         `module`.
 
     Raises:
-        TypeError: `rng` is not a NumPy generator.
+        TypeError: `module` is not a module, or `rng` not a NumPy generator.
 
     Example:
         >>> layer = initialize_(nn.Linear(4, 2), np.random.default_rng(0))
         >>> layer.weight.abs().max().item() <= 4**-0.5, round(layer.weight[0, 0].item(), 4)
         (True, 0.137)
     """
-    if not isinstance(rng, np.random.Generator):
+    if not isinstance(module, nn.Module):
         raise TypeError(
-            f"initialize_: expected rng to be a numpy.random.Generator, but got "
-            f"{type(rng).__name__}"
+            f"initialize_: expected module to be a torch module, but got {type(module).__name__}"
         )
+    check_generator(rng, "initialize_")
     seen: set[Tensor] = set()
     for part in module.modules():
         for name, parameter in part.named_parameters(recurse=False):

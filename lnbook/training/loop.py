@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from lnbook._check import checked_integer
 from lnbook.progress import progress
 
 __all__ = ["History", "fit"]
@@ -76,6 +77,7 @@ def fit(
         The losses, and what was measured.
 
     Raises:
+        TypeError: `model` is not a module, or `every` not an integer.
         ValueError: `every` is negative, or `clip` is not positive.
 
     Example:
@@ -91,6 +93,9 @@ def fit(
         >>> round(history.measures["slope"][-1], 6)
         3.0
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"fit: expected model to be a torch module, but got {type(model).__name__}")
+    checked_integer(every, "every", "fit")
     if every < 0:
         raise ValueError(f"fit: expected every of at least 0, but got {every}")
     if clip is not None and not clip > 0:

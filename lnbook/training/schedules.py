@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lnbook._check import checked_integer
+
 __all__ = ["warm_up"]
 
 
@@ -17,6 +19,7 @@ def warm_up(steps: int) -> Callable[[int], float]:
         A function from the step, counted from 1, to the share of the learning rate.
 
     Raises:
+        TypeError: `steps` is not an integer.
         ValueError: `steps` is negative.
 
     Example:
@@ -24,6 +27,7 @@ def warm_up(steps: int) -> Callable[[int], float]:
         >>> [schedule(step) for step in (1, 2, 4, 100)]
         [0.25, 0.5, 1.0, 1.0]
     """
+    checked_integer(steps, "steps", "warm_up")
     if steps < 0:
         raise ValueError(f"warm_up: expected steps of at least 0, but got {steps}")
     return lambda step: min(1.0, step / steps) if steps else 1.0

@@ -1,32 +1,17 @@
 """Checks of arguments that the transformer's classes share."""
 
 import numbers
-import operator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lnbook._check import checked_count
+
 
 def checked_size(value: Any, name: str, owner: str) -> int:
-    """Return `value` as a Python int of at least 1.
-
-    Raises:
-        TypeError: `value` is not an integer (a bool is not).
-        ValueError: `value` is less than 1.
-    """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        size = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{owner}: expected {name} to be an integer, but got {value!r} "
-            f"of type {type(value).__name__}"
-        ) from None
-    if size < 1:
-        raise ValueError(f"{owner}: expected {name} to be at least 1, but got {size}")
-    return size
+    """Return `value` as a Python int of at least 1; the errors are those of `checked_count`."""
+    return checked_count(value, name, owner, least=1)
 
 
 def checked_number(value: Any, name: str, owner: str, least: float, most: float) -> float:
@@ -49,15 +34,6 @@ def checked_number(value: Any, name: str, owner: str, least: float, most: float)
     return number
 
 
-def check_flag(value: Any, name: str, owner: str) -> None:
-    """Raise a TypeError unless `value` is True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(
-            f"{owner}: expected {name} to be True or False, but got {value!r} "
-            f"of type {type(value).__name__}"
-        )
-
-
 def check_sequence(src: Any, d_model: int, weight: Tensor, owner: str) -> None:
     """Check that `src` is a sequence, or a batch of them, that fits a layer's `weight`.
 
@@ -78,8 +54,13 @@ def check_sequence(src: Any, d_model: int, weight: Tensor, owner: str) -> None:
             f"{owner}: expected src on the device of the parameters, {weight.device}, "
             f"but got src on {src.device}"
         )
-    same = src.dtype == weight.dtype
-    if not same and not (src.is_floating_point() and torch.is_autocast_enabled(src.device.type)):
+    if src.dtype != weight.dtype and not (src.is_floating_point() and _autocasts(src.device)):
         raise RuntimeError(
             f"{owner}: expected src of the parameters' dtype, {weight.dtype}, but got {src.dtype}"
         )
+
+
+def _autocasts(device: torch.device) -> bool:
+    # Not every device has autocast: `meta` has none.
+    available = torch.amp.is_autocast_available(device.type)
+    return available and torch.is_autocast_enabled(device.type)

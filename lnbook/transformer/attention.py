@@ -7,16 +7,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from lnbook.transformer._arguments import (
-    check_flag,
-    check_sequence,
-    checked_number,
-    checked_size,
-)
+from lnbook._check import checked_bool
+from lnbook.transformer._arguments import check_sequence, checked_number, checked_size
 from lnbook.transformer.masks import merge_masks
 from lnbook.transformer.normalization import make_norm
 
 __all__ = ["SelfAttention", "dot_product_attention"]
+
+_PLAIN = "dot_product_attention"
 
 
 def dot_product_attention(
@@ -53,7 +51,9 @@ def dot_product_attention(
         `query`. The softmax is computed in at least float32.
 
     Raises:
-        RuntimeError: the shapes do not fit.
+        TypeError: something is not a tensor, `is_causal` not a bool, or a number not real.
+        RuntimeError: the shapes, dtypes or devices do not fit.
+        ValueError: `dropout` is outside 0 to 1, or `scale` is NaN.
 
     Example:
         >>> value = torch.tensor([[1.0], [3.0]])
@@ -61,6 +61,11 @@ def dot_product_attention(
         >>> y.tolist(), weights.tolist()
         ([[2.0], [2.0]], [[0.5, 0.5], [0.5, 0.5]])
     """
+    _check_attention(query, key, value, mask)
+    checked_bool(is_causal, "is_causal", _PLAIN)
+    dropout = checked_number(dropout, "dropout", _PLAIN, 0.0, 1.0)
+    if scale is not None:
+        scale = checked_number(scale, "scale", _PLAIN, -math.inf, math.inf)
     dtype = torch.promote_types(query.dtype, torch.float32)
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = scale * query.to(dtype) @ key.to(dtype).transpose(-2, -1)
@@ -157,7 +162,7 @@ class SelfAttention(nn.Module):
             )
         self.head_dim = self.embed_dim // self.num_heads
         self.dropout = checked_number(dropout, "dropout", "SelfAttention", 0.0, 1.0)
-        check_flag(bias, "bias", "SelfAttention")
+        checked_bool(bias, "bias", "SelfAttention")
         where: dict[str, Any] = {"device": device, "dtype": dtype}
 
         self.in_proj_weight = nn.Parameter(torch.empty(3 * self.embed_dim, self.embed_dim, **where))
@@ -196,8 +201,8 @@ class SelfAttention(nn.Module):
             RuntimeError: a shape, dtype or device does not fit.
         """
         check_sequence(src, self.embed_dim, self.in_proj_weight, "SelfAttention")
-        check_flag(is_causal, "is_causal", "SelfAttention")
-        check_flag(need_weights, "need_weights", "SelfAttention")
+        checked_bool(is_causal, "is_causal", "SelfAttention")
+        checked_bool(need_weights, "need_weights", "SelfAttention")
         if src.dim() == 2:
             padding = key_padding_mask
             padding = padding[None] if isinstance(padding, Tensor) else padding
@@ -268,6 +273,49 @@ class SelfAttention(nn.Module):
         for bias in (self.in_proj_bias, self.out_proj.bias):
             if bias is not None:
                 nn.init.zeros_(bias)
+
+
+def _check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
+    given = {"query": query, "key": key, "value": value}
+    for name, tensor in given.items() if mask is None else [*given.items(), ("mask", mask)]:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"{_PLAIN}: expected {name} to be a tensor, but got {type(tensor).__name__}"
+            )
+        if tensor.device != query.device:
+            raise RuntimeError(
+                f"{_PLAIN}: expected {name} on the device of query, {query.device}, "
+                f"but got {tensor.device}"
+            )
+        if not tensor.is_floating_point() and not (name == "mask" and tensor.dtype == torch.bool):
+            raise RuntimeError(
+                f"{_PLAIN}: expected {name} to be floating{' or bool' * (name == 'mask')}, "
+                f"but got {tensor.dtype}"
+            )
+    sizes = [tuple(tensor.shape) for tensor in given.values()]
+    if min(map(len, sizes)) < 2 or sizes[0][-1] != sizes[1][-1] or sizes[1][-2] != sizes[2][-2]:
+        raise RuntimeError(
+            f"{_PLAIN}: expected query (*, L, d), key (*, S, d) and value (*, S, e), "
+            f"but got {', '.join(map(str, sizes))}"
+        )
+    _check_broadcasts(sizes, None if mask is None else tuple(mask.shape))
+
+
+def _check_broadcasts(sizes: list[tuple[int, ...]], mask: tuple[int, ...] | None) -> None:
+    """Raise unless the leading dimensions broadcast, and the mask to the weights."""
+    query, key, value = sizes
+    try:
+        leading = torch.broadcast_shapes(query[:-2], key[:-2], value[:-2])
+        weights = (*leading, query[-2], key[-2])
+        if mask is None or tuple(torch.broadcast_shapes(weights, mask)) == weights:
+            return
+    except RuntimeError:
+        pass
+    raise RuntimeError(
+        f"{_PLAIN}: expected leading dimensions that broadcast, and a mask that broadcasts to "
+        f"(*, {query[-2]}, {key[-2]}), but got query {query}, key {key}, value {value} and "
+        f"mask {mask}"
+    )
 
 
 def _unit(vectors: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from lnbook._check import checked_eps
-from lnbook.transformer._arguments import check_flag, check_sequence, checked_number, checked_size
+from lnbook._check import checked_bool, checked_eps
+from lnbook.transformer._arguments import check_sequence, checked_number, checked_size
 from lnbook.transformer.attention import SelfAttention
 from lnbook.transformer.initialization import deepnorm_init_
 from lnbook.transformer.normalization import Norm, make_norm
@@ -130,7 +130,7 @@ class TransformerBlock(nn.Module, abc.ABC):
             )
         width = checked_size(dim_feedforward, "dim_feedforward", owner)
         dropout = checked_number(dropout, "dropout", owner, 0.0, 1.0)
-        check_flag(bias, "bias", owner)
+        checked_bool(bias, "bias", owner)
         self.activation = _checked_activation(activation, owner)
         where: dict[str, Any] = {"device": device, "dtype": dtype}
         norm_options = {"eps": checked_eps(layer_norm_eps, owner), "bias": bias, **where}

@@ -35,7 +35,7 @@ def block_from_torch(layer: nn.TransformerEncoderLayer) -> TransformerBlock:
         >>> type(block).__name__, torch.allclose(block(x), layer(x), atol=1e-5)
         ('PostLNBlock', True)
     """
-    _check_layer(layer)
+    _check_layer(layer, "block_from_torch")
     kind = PreLNBlock if layer.norm_first else PostLNBlock
     block = kind(layer.linear1.in_features, layer.self_attn.num_heads, **_options(layer))
     _copy(layer, block)
@@ -56,7 +56,7 @@ def encoder_from_torch(encoder: nn.TransformerEncoder) -> TransformerEncoder:
 
     Raises:
         TypeError: `encoder` is something else, or a norm is not `torch.nn.LayerNorm`.
-        ValueError: its inputs are not batch first.
+        ValueError: its inputs are not batch first, or it has no layers.
 
     Example:
         >>> import torch
@@ -71,12 +71,14 @@ def encoder_from_torch(encoder: nn.TransformerEncoder) -> TransformerEncoder:
             "encoder_from_torch: expected a torch.nn.TransformerEncoder, "
             f"but got {type(encoder).__name__}"
         )
+    if not len(encoder.layers):
+        raise ValueError("encoder_from_torch: expected at least one layer, but got none")
     for layer in encoder.layers:
-        _check_layer(layer)
+        _check_layer(layer, "encoder_from_torch")
     first: Any = encoder.layers[0]
     has_norm = encoder.norm is not None
     if has_norm:
-        _check_norm(encoder.norm)
+        _check_norm(encoder.norm, "encoder_from_torch")
     stack = TransformerEncoder(
         PreLNBlock if first.norm_first else PostLNBlock,
         len(encoder.layers),
@@ -93,23 +95,23 @@ def encoder_from_torch(encoder: nn.TransformerEncoder) -> TransformerEncoder:
     return stack
 
 
-def _check_layer(layer: Any) -> None:
+def _check_layer(layer: Any, owner: str) -> None:
     if not isinstance(layer, nn.TransformerEncoderLayer):
         raise TypeError(
-            f"expected a torch.nn.TransformerEncoderLayer, but got {type(layer).__name__}"
+            f"{owner}: expected a torch.nn.TransformerEncoderLayer, but got {type(layer).__name__}"
         )
     if not layer.self_attn.batch_first:
         raise ValueError(
-            "expected a torch.nn.TransformerEncoderLayer with batch_first=True, "
+            f"{owner}: expected a torch.nn.TransformerEncoderLayer with batch_first=True, "
             "but got batch_first=False"
         )
-    _check_norm(layer.norm1)
-    _check_norm(layer.norm2)
+    _check_norm(layer.norm1, owner)
+    _check_norm(layer.norm2, owner)
 
 
-def _check_norm(norm: Any) -> None:
+def _check_norm(norm: Any, owner: str) -> None:
     if not isinstance(norm, nn.LayerNorm):
-        raise TypeError(f"expected norms of type torch.nn.LayerNorm, but got {norm}")
+        raise TypeError(f"{owner}: expected norms of type torch.nn.LayerNorm, but got {norm}")
 
 
 def _options(layer: nn.TransformerEncoderLayer) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from typing import Any, Unpack
 
 from torch import Tensor, nn
 
-from lnbook.transformer._arguments import check_flag, checked_size
+from lnbook._check import checked_bool
+from lnbook.transformer._arguments import checked_size
 from lnbook.transformer.blocks import BlockOptions, DeepNormBlock, TransformerBlock
 from lnbook.transformer.normalization import make_norm
 
@@ -73,7 +74,7 @@ class TransformerEncoder(nn.Module):
         num_layers = checked_size(num_layers, "num_layers", "TransformerEncoder")
         if final_norm is None:
             final_norm = block.needs_final_norm
-        check_flag(final_norm, "final_norm", "TransformerEncoder")
+        checked_bool(final_norm, "final_norm", "TransformerEncoder")
         depth: dict[str, Any] = {}
         if issubclass(block, DeepNormBlock):
             depth["num_layers"] = num_layers

@@ -1,9 +1,12 @@
 """Starting values of whole models, as the analyses of normalization assume them."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lnbook._check import checked_bool
 from lnbook.transformer._arguments import checked_number
 from lnbook.transformer.attention import SelfAttention
 
@@ -38,13 +41,16 @@ def xavier_init_(
         `module`.
 
     Raises:
-        TypeError: `rng` is something else.
+        TypeError: `module` is not a module, `zero_query_key` not a bool, or `rng` something else.
 
     Example:
         >>> layer = xavier_init_(nn.Linear(3, 2), rng=np.random.default_rng(0))
         >>> layer.bias.tolist(), round(layer.weight[0, 0].item(), 4)
         ([0.0, 0.0], 0.0795)
     """
+    owner = "xavier_init_"
+    checked_bool(zero_query_key, "zero_query_key", owner)
+    _check_module_and_generator(module, rng, owner)
     return _initialize(module, 0.0 if zero_query_key else 1.0, 1.0, rng)
 
 
@@ -69,7 +75,7 @@ def deepnorm_init_(
         `module`.
 
     Raises:
-        TypeError: `beta` is not a real number, or `rng` is something else.
+        TypeError: `module` is not a module, `beta` not a real number, or `rng` something else.
         ValueError: `beta` is negative or NaN.
 
     Example:
@@ -80,17 +86,26 @@ def deepnorm_init_(
         True
     """
     gain = checked_number(beta, "beta", "deepnorm_init_", 0.0, float("inf"))
+    _check_module_and_generator(module, rng, "deepnorm_init_")
     return _initialize(module, 1.0, gain, rng)
+
+
+def _check_module_and_generator(module: Any, rng: Any, owner: str) -> None:
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"{owner}: expected module to be a torch module, but got {type(module).__name__}"
+        )
+    if not (rng is None or isinstance(rng, np.random.Generator)):
+        raise TypeError(
+            f"{owner}: expected rng to be a numpy.random.Generator or None, "
+            f"but got {type(rng).__name__}"
+        )
 
 
 @torch.no_grad()
 def _initialize(
     module: nn.Module, query_key_gain: float, gain: float, rng: np.random.Generator | None
 ) -> nn.Module:
-    if not (rng is None or isinstance(rng, np.random.Generator)):
-        raise TypeError(
-            f"expected rng to be a numpy.random.Generator or None, but got {type(rng).__name__}"
-        )
     for part in module.modules():
         if isinstance(part, (SelfAttention, nn.MultiheadAttention)):
             query, key, value = part.in_proj_weight.chunk(3)

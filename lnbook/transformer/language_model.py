@@ -80,7 +80,7 @@ class CausalLanguageModel(nn.Module):
 
         Raises:
             TypeError: `tokens` is not a tensor.
-            RuntimeError: its dtype or shape does not fit.
+            RuntimeError: its dtype, shape or device does not fit.
             IndexError: a token is negative or not below `vocab_size`.
         """
         self._check_tokens(tokens)
@@ -98,6 +98,11 @@ class CausalLanguageModel(nn.Module):
         if tokens.dtype not in (torch.int64, torch.int32):
             raise RuntimeError(
                 f"{owner}: expected tokens to be int64 or int32, but got {tokens.dtype}"
+            )
+        if tokens.device != self.head.weight.device:
+            raise RuntimeError(
+                f"{owner}: expected tokens on the device of the parameters, "
+                f"{self.head.weight.device}, but got tokens on {tokens.device}"
             )
         if tokens.dim() not in (1, 2) or tokens.shape[-1] > self.max_length:
             raise RuntimeError(

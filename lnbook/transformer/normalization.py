@@ -60,19 +60,22 @@ def _named(name: str, features: int, eps: float, bias: bool) -> nn.Module:
     }
     if name not in norms:
         known = ", ".join(map(repr, norms))
-        raise ValueError(f"expected norm to be one of {known} or a callable, but got {name!r}")
+        raise ValueError(
+            f"make_norm: expected norm to be one of {known} or a callable, but got {name!r}"
+        )
     return norms[name]()
 
 
 def _made(norm: Callable[[int], nn.Module], features: int) -> nn.Module:
     if not callable(norm):
         raise TypeError(
-            "expected norm to be a name or a callable that takes the number of features, "
-            f"but got {norm!r} of type {type(norm).__name__}"
+            "make_norm: expected norm to be a name or a callable that takes the number of "
+            f"features, but got {norm!r} of type {type(norm).__name__}"
         )
     module = norm(features)
     if not isinstance(module, nn.Module):
         raise TypeError(
-            f"expected norm({features}) to return a torch module, but got {type(module).__name__}"
+            f"make_norm: expected norm({features}) to return a torch module, "
+            f"but got {type(module).__name__}"
         )
     return module

@@ -1,5 +1,7 @@
 """A chapter for the small book that has something of everything that chapters have."""
 
+from tests.book.small_book import SmallBook, chapter_text
+
 GLOSSARY = """
 mean
   The sum divided by the count.
@@ -27,16 +29,9 @@ myst:
 ```
 """
 
-CHAPTER = """\
----
-jupytext:
-  text_representation: {extension: .md, format_name: myst, format_version: 0.13}
-kernelspec: {name: python3, display_name: Python 3, language: python}
-myst:
-  html_meta:
-    description: "A rich chapter of a small book, with something of everything that chapters have."
----
-
+CHAPTER = chapter_text(
+    "A rich chapter of a small book, with something of everything that chapters have.",
+    """\
 # A rich chapter
 
 The {term}`mean` of {cite}`someone2016`, back to [the index](../index.md), on to
@@ -158,10 +153,11 @@ Because.
 ## Next section
 
 The end.
-"""
+""",
+)
 
 
-def add_rich_chapter(small) -> None:
+def add_rich_chapter(small: SmallBook) -> None:
     """Put the rich chapter into the place of the small book's own, and a second one after it."""
     second = (
         CHAPTER.replace("# A rich chapter", "# The second")

@@ -33,16 +33,27 @@ row
 ```
 """
 
-CHAPTER = """\
+FRONT_MATTER = """\
 ---
 jupytext:
   text_representation: {extension: .md, format_name: myst, format_version: 0.13}
 kernelspec: {name: python3, display_name: Python 3, language: python}
 myst:
   html_meta:
-    description: "The chapter of a small book, with two cells whose outputs are compared."
+    description: "DESCRIPTION"
 ---
 
+"""
+
+
+def chapter_text(description: str, text: str) -> str:
+    """A chapter as it is written: front matter with a description, then the text."""
+    return FRONT_MATTER.replace("DESCRIPTION", description) + text
+
+
+CHAPTER = chapter_text(
+    "The chapter of a small book, with two cells whose outputs are compared.",
+    """\
 # The chapter
 
 ```{code-cell}
@@ -57,7 +68,8 @@ The value.
 ```{code-cell}
 print("it is", value)
 ```
-"""
+""",
+)
 
 
 @dataclass

@@ -5,8 +5,12 @@ import os
 import subprocess
 import sysconfig
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
 
 from bookbuild.book import Book
+from bookbuild.repository_links import repository_links
 
 
 def test_a_chapter_opens_as_a_notebook_on_binder(book: Book, tmp_path: Path) -> None:
@@ -17,10 +21,34 @@ def test_a_chapter_opens_as_a_notebook_on_binder(book: Book, tmp_path: Path) -> 
     subprocess.run([script], check=True, env=environment, capture_output=True)
     settings = tmp_path / "labconfig" / "default_setting_overrides.json"
     manager = json.loads(settings.read_text())["@jupyterlab/docmanager-extension:plugin"]
-    assert manager["defaultViewers"]["markdown"] == "Jupytext Notebook"
+    notebook = "Jupytext Notebook"
+    assert manager["defaultViewers"] == {"markdown": notebook, "myst": notebook}
 
 
-def test_no_folder_hides_the_environment_from_binder(book: Book) -> None:
-    # With one of these, Binder does not look at environment.yml and postBuild at the top.
-    assert not any((book.root / name).exists() for name in ("binder", ".binder"))
+# What repo2docker looks at before environment.yml, or runs as well: any of it would make another
+# image. Checked against `repo2docker --no-build --debug .` of version 2026.4.0.
+ELSEWHERE = ["binder", ".binder", "Dockerfile", "repo2docker_config.py", "start", "apt.txt"]
+ELSEWHERE += ["Project.toml", "JuliaProject.toml", "REQUIRE", "default.nix", "runtime.txt"]
+ELSEWHERE += ["install.R", "DESCRIPTION", "Pipfile", "Pipfile.lock", "requirements.txt", "setup.py"]
+
+
+def test_binder_takes_the_environment_at_the_top(book: Book) -> None:
+    assert [name for name in ELSEWHERE if (book.root / name).exists()] == []
     assert (book.root / "environment.yml").exists()
+
+
+def test_binder_copies_the_book_before_it_installs(book: Book) -> None:
+    # repo2docker installs an environment before it copies the repository, and pip would not find
+    # lnbook and constraints.txt, unless an entry says that it is local in one of these ways.
+    environment = yaml.safe_load((book.root / "environment.yml").read_text())
+    pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
+    assert [entry for entry in pip if entry.startswith(("--constraint ", "-c ", "-r "))]
+
+
+def test_the_link_of_a_chapter_opens_its_file(book: Book) -> None:
+    for chapter in book.chapters:
+        path = chapter.path.relative_to(book.root).as_posix()
+        links = repository_links("https://github.com/owner/name", "main", path, "")
+        assert links is not None
+        opened = urlsplit(links.binder).query.removeprefix("urlpath=lab/tree/")
+        assert book.root / opened == chapter.path

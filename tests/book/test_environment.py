@@ -7,6 +7,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from bookbuild.book import Book
 from bookbuild.bootstrap import OLDEST
@@ -69,7 +70,19 @@ def test_conda_environment_agrees(book: Book) -> None:
     for name, pinned in versions.items():
         assert pins[CONDA_NAMES.get(name, name)] == pinned, name
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
-    assert pip == ["--constraint constraints.txt", "--editable .[book]"]
+    assert pip[:2] == ["--constraint constraints.txt", "--editable .[book]"]
+    assert [Requirement(text).name for text in pip[2:]] == ["notebook"]
+
+
+def test_binders_server_fits_jupyterlab(book: Book) -> None:
+    # Notebook 7.n is made of JupyterLab 4.n: with another one, what Binder starts may not work.
+    environment = yaml.safe_load((book.root / "environment.yml").read_text())
+    pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
+    notebook = next(text for text in pip if text.startswith("notebook")).removeprefix("notebook==")
+    jupyterlab = constraints(book)["jupyterlab"]
+    assert notebook.split(".")[0] == "7"
+    assert jupyterlab.split(".")[0] == "4"
+    assert notebook.split(".")[1] == jupyterlab.split(".")[1]
 
 
 def test_oldest_python_is_the_same_everywhere(book: Book) -> None:
@@ -90,3 +103,15 @@ def test_oldest_python_is_the_same_everywhere(book: Book) -> None:
 )
 def test_address_of_the_repository(environment: dict[str, str], expected: str | None) -> None:
     assert address(environment) == expected
+
+
+def test_oldest_versions_are_the_lower_bounds(book: Book) -> None:
+    lines = (book.root / "constraints-oldest.txt").read_text().splitlines()
+    oldest = dict(line.split("==") for line in lines if not line.startswith("#"))
+    bounds = {
+        requirement.name: next(each for each in requirement.specifier if each.operator == ">=")
+        for requirement in requirements(book)
+    }
+    assert oldest.keys() == bounds.keys()
+    for name, bound in bounds.items():
+        assert Version(oldest[name]) == Version(bound.version), name

@@ -129,6 +129,10 @@ def test_a_raster_turns_its_lightness() -> None:
     turned = np.asarray(Image.open(io.BytesIO(base64.b64decode(found[1]))))[0]
     white, blue, pale = (f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in turned)
     assert contrast(white, figure_colors.DARK["#FFFFFF"]) < 1.15
+    page = figure_colors.DARK["#FFFFFF"]
+    assert all(
+        abs(int(white[at : at + 2], 16) - int(page[at : at + 2], 16)) <= 2 for at in (1, 3, 5)
+    )
     assert luminance(white) < luminance(pale) < luminance(blue)
     assert turned[1][2] > turned[1][0]  # blue is still blue
     assert contrast(pale, figure_colors.DARK[style.INK]) > 4.5  # numbers on pale cells can be read

@@ -1,6 +1,7 @@
 """From chapter to reference to site: what is executed when, and what is kept if it fails."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,49 @@ def test_from_notebooks_to_site(built: MakeBook) -> None:
     done = small.run("book")
     assert "Executing" not in done.stdout
     assert "This is it." in page(small)
+
+
+DRAWING = """
+```{code-cell}
+:tags: [hide-input]
+:mystnb: {image: {alt: "A line that rises from left to right."}, figure: {caption: "A line."}}
+
+from IPython.display import SVG
+
+print("drawn", file=open("runs.txt", "a"))
+SVG("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'><path d='M0 40L40 0'/></svg>")
+```
+"""
+
+
+def read_pages(told: str) -> set[str]:
+    return set(re.findall(r"reading sources\.\.\. \[ *\d+%\] (\S+)", told))
+
+
+def test_what_a_cell_says_of_its_figure_changes_without_executing_it(built: MakeBook) -> None:
+    small = built()
+    small.chapter.write_text(CHAPTER + DRAWING)
+    assert small.run("book").returncode == 0
+
+    changed = {"rises from left": "climbs from left", "A line.": "One line.", "hide-input": "wide"}
+    for old, new in changed.items():
+        assert old in page(small)
+        small.chapter.write_text(small.chapter.read_text().replace(old, new))
+    done = small.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for old, new in changed.items():
+        assert new in page(small)
+        assert old not in page(small)
+    runs = (small.chapter.parent / "runs.txt").read_text()
+    assert runs == "drawn\n", "MyST-NB has executed the chapter"
+
+
+def test_only_the_page_of_changed_outputs_is_read_again(built: MakeBook) -> None:
+    small = built()
+    assert read_pages(small.run("book", "--verbose").stdout) == {"index", "part/chapter"}
+    (small.book.package / "constants.py").write_text("HALF = 50\n")
+    assert read_pages(small.run("book", "--verbose").stdout) == {"part/chapter"}
+    assert "it is 100" in page(small)
 
 
 def test_renewing_shows_what_changed(built: MakeBook) -> None:

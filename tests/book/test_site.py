@@ -159,6 +159,27 @@ def test_a_button_that_unfolds_pages_says_which() -> None:
     assert not summary.select("[role]")
 
 
+def test_the_number_of_a_chapter_stands_apart() -> None:
+    made = sphinx_navigation.label(
+        '<ul><li><a href="a.html">12. Place 3. here</a></li>'
+        '<li><a href="b.html">Run it</a></li></ul>'
+    )
+    numbered, other = BeautifulSoup(made, "html.parser").find_all("a")
+    assert numbered.span is not None
+    assert (numbered.span["class"], numbered.span.string) == (["ln-number"], "12.")
+    assert numbered.get_text() == "12. Place 3. here"
+    assert str(other) == '<a href="b.html">Run it</a>'
+
+
+def test_the_way_to_the_next_page_has_our_icon(index: BeautifulSoup) -> None:
+    """The theme's template names a font of icons that the site does not publish."""
+    way = index.select_one(".prev-next-area a")
+    assert way is not None
+    assert way["rel"] == ["next"]
+    assert way.select_one("svg.ln-icon")
+    assert not way.find("i")
+
+
 def test_a_color_of_no_palette_fails_the_build(built: Callable[[], SmallBook]) -> None:
     small = built()
     small.index.write_text(small.index.read_text() + "\n![A line in a color.](line.svg)\n")

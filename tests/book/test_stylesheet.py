@@ -66,8 +66,27 @@ def test_one_sheet(page: vocabulary.Vocabulary, css: str, expected: str) -> None
 
 
 def test_order_is_kept(page: vocabulary.Vocabulary) -> None:
-    sheets = [("a.css", "p{color:red}@media print{p{margin:0}}"), ("b.css", "p{color:blue}")]
-    assert stylesheet.combine(sheets, page) == "p{color:red}@media print{p{margin:0}}p{color:blue}"
+    sheets = [("a.css", "p{color:red}@media print{p{margin:0}}"), ("b.css", "p{padding:0}")]
+    assert stylesheet.combine(sheets, page) == "p{color:red}@media print{p{margin:0}}p{padding:0}"
+
+
+@pytest.mark.parametrize(
+    ("css", "expected"),
+    [
+        ("p{top:0;left:0}a{top:1px}p{top:2px}", "p{left:0}a{top:1px}p{top:2px}"),
+        ("p,a{top:0}p{top:2px}", "p,a{top:0}p{top:2px}"),
+        ("p,a{top:0}p{top:1px}a{top:2px}", "p{top:1px}a{top:2px}"),
+        ("p{top:0!important}p{top:1px}", "p{top:0!important}p{top:1px}"),
+        ("p{top:0}p{top:1px!important}", "p{top:1px!important}"),
+        ("p{top:0}@media print{p{top:1px}}", "p{top:0}@media print{p{top:1px}}"),
+        ("p{top:0}p,a::-moz-selection{top:1px}", "p{top:0}p,a::-moz-selection{top:1px}"),
+        ("p{top:0;top:1px}", "p{top:0;top:1px}"),
+    ],
+)
+def test_what_is_said_again_later_goes(
+    page: vocabulary.Vocabulary, css: str, expected: str
+) -> None:
+    assert stylesheet.combine([("a.css", css)], page) == expected
 
 
 def test_addresses_are_seen_from_the_result(page: vocabulary.Vocabulary) -> None:

@@ -13,6 +13,7 @@ from bookbuild.check_pdf import bookmarks, page_of, pdf_problems
 from bookbuild.chromium import find_chromium, open_page
 from bookbuild.errors import BookError
 from bookbuild.offered import PDF_NAME
+from bookbuild.pdf import print_page
 from bookbuild.print_page import WEB, Entry, PrintedBook, printed_book
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
@@ -122,8 +123,8 @@ def test_faults_are_found(tmp_path: Path) -> None:
         f"{style}<h1 id='a'>A</h1><a href='#a'>up</a>"
         "<a href='other.html'>a file</a><a href='https://example.org'>a host</a>"
     )
-    with open_page(find_chromium(), source) as page:
-        page.print_to(path)
+    with open_page(source) as page:
+        print_page(page, path)
     found = pdf_problems(path, PrintedBook("", (Entry("A", "a", 0), Entry("B", "b", 1))))
     assert len(found) == 3, found
     assert "has no bookmark 'B' at depth 1" in found[0]
@@ -139,8 +140,8 @@ def test_what_cannot_be_made_to_fit_is_told(tmp_path: Path) -> None:
         f"<article id='a'>{wide}<img src='gone.svg'></article>"
         "<article id='b'><p style='margin-left: -9px'>left</p><p>right</p></article></body>"
     )
-    with open_page(find_chromium(), source) as page:
-        found = page.run((WEB / "print.js").read_text())
+    with open_page(source) as page:
+        found = page.evaluate((WEB / "print.js").read_text())
     assert found == [
         "an image cannot be shown: gone.svg",
         f"a: too wide for the page: {'wide ' * 12}",
@@ -159,6 +160,19 @@ def test_without_chromium_the_command_says_what_to_install(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(BookError, match="which is not installed here: install it"):
         find_chromium()
+
+
+def test_what_chromium_refuses_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "empty.html"
+    source.touch()
+    told = "^Chromium: Page.evaluate: Error: no such thing$"
+    with pytest.raises(BookError, match=told), open_page(source) as page:
+        page.evaluate("() => { throw new Error('no such thing') }")
+    monkeypatch.setenv("CHROMIUM", "false")  # a program that ends at once
+    with pytest.raises(BookError, match="^Chromium: BrowserType.launch: .*$"), open_page(source):
+        pass
 
 
 def test_a_page_that_was_not_built_is_told(small: SmallBook, tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page
 
-from bookbuild.chromium import Page, find_chromium, open_page
+from bookbuild.chromium import open_page
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 
@@ -30,39 +31,39 @@ def html(built: Callable[[], SmallBook]) -> Path:
 
 @pytest.fixture
 def chapter(html: Path) -> Iterator[Page]:
-    with open_page(find_chromium(), html / "part" / "chapter.html") as page:
+    with open_page(html / "part" / "chapter.html") as page:
         yield page
 
 
 def go(page: Page, html: Path, name: str) -> None:
-    page.go(html / f"{name}.html")
+    page.goto((html / f"{name}.html").as_uri())
 
 
 def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
-    assert chapter.run(CHECKED) == [False, False]
-    chapter.run(CLICK.format(1))
-    assert chapter.run(CHECKED) == [True, True], "head and end agree"
-    assert chapter.run(MARKED) == ["1. A rich chapter (read)"]
+    assert chapter.evaluate(CHECKED) == [False, False]
+    chapter.evaluate(CLICK.format(1))
+    assert chapter.evaluate(CHECKED) == [True, True], "head and end agree"
+    assert chapter.evaluate(MARKED) == ["1. A rich chapter (read)"]
 
     go(chapter, html, "part/second")
-    assert chapter.run(CHECKED) == [False, False]
-    assert chapter.run(MARKED) == ["1. A rich chapter (read)"]
+    assert chapter.evaluate(CHECKED) == [False, False]
+    assert chapter.evaluate(MARKED) == ["1. A rich chapter (read)"]
 
     go(chapter, html, "index")
-    line = " ".join(chapter.run(COUNT).split())
+    line = " ".join(chapter.evaluate(COUNT).split())
     assert line == "1 of 2 chapters read Continue with The second."
-    assert chapter.run("document.querySelector('progress').value") == 1
+    assert chapter.evaluate("document.querySelector('progress').value") == 1
 
-    chapter.run(f"{CLEAR}.click()")
-    assert chapter.run(COUNT).startswith("0 of 2")
-    assert chapter.run(MARKED) == []
-    chapter.run(f"{CLEAR}.click()")
-    assert chapter.run(COUNT).startswith("1 of 2"), "cleared by mistake: the marks come back"
+    chapter.evaluate(f"{CLEAR}.click()")
+    assert chapter.evaluate(COUNT).startswith("0 of 2")
+    assert chapter.evaluate(MARKED) == []
+    chapter.evaluate(f"{CLEAR}.click()")
+    assert chapter.evaluate(COUNT).startswith("1 of 2"), "cleared by mistake: the marks come back"
 
     go(chapter, html, "part/chapter")
-    chapter.run(CLICK.format(0))
-    assert chapter.run(CHECKED) == [False, False]
-    assert chapter.run(MARKED) == []
+    chapter.evaluate(CLICK.format(0))
+    assert chapter.evaluate(CHECKED) == [False, False]
+    assert chapter.evaluate(MARKED) == []
 
 
 @pytest.mark.parametrize(
@@ -77,27 +78,26 @@ def test_storage_that_fails(chapter: Page, html: Path, broken: str) -> None:
         f"Storage.prototype.setItem = function () {{ {fails} }};"
         "window.errors = []; addEventListener('error', event => errors.push(event.message))"
     )
-    chapter.ask("Page.addScriptToEvaluateOnNewDocument", source=script)
+    chapter.add_init_script(script)
     go(chapter, html, "part/chapter")
-    assert chapter.run(CHECKED) == [False, False]
+    assert chapter.evaluate(CHECKED) == [False, False]
     if "throw" in broken:
-        chapter.run(CLICK.format(0))
-        assert chapter.run(CHECKED) == [True, True]
-    assert chapter.run("errors.filter(text => !text.includes('blocked'))") == []
+        chapter.evaluate(CLICK.format(0))
+        assert chapter.evaluate(CHECKED) == [True, True]
+    assert chapter.evaluate("errors.filter(text => !text.includes('blocked'))") == []
 
 
 def test_controls_can_be_reached_and_named(chapter: Page, html: Path) -> None:
-    names = chapter.run("[...document.querySelectorAll('input[data-chapter]')].map(b => "
+    names = chapter.evaluate("[...document.querySelectorAll('input[data-chapter]')].map(b => "
                         "b.labels[0].textContent.trim())")  # fmt: skip
     assert names == ["Read", "I have read this chapter"]
-    assert chapter.run("document.querySelector('.ln-read input').tabIndex") == 0
+    assert chapter.evaluate("document.querySelector('.ln-read input').tabIndex") == 0
     go(chapter, html, "index")
-    assert chapter.run("document.querySelector('progress').getAttribute('aria-label')")
+    assert chapter.evaluate("document.querySelector('progress').getAttribute('aria-label')")
 
 
-def test_without_scripts_nothing_is_offered_that_needs_them(chapter: Page, html: Path) -> None:
-    chapter.ask("Emulation.setScriptExecutionDisabled", value=True)
-    chapter.go(html / "part" / "chapter.html")
-    seen = "getComputedStyle(document.querySelector('.ln-read')).visibility"
-    assert chapter.run(seen) == "hidden"
-    assert chapter.run("document.querySelector('.ln-chapter-links a').offsetHeight") > 0
+def test_without_scripts_nothing_is_offered_that_needs_them(html: Path) -> None:
+    with open_page(html / "part" / "chapter.html", scripts=False) as page:
+        seen = "getComputedStyle(document.querySelector('.ln-read')).visibility"
+        assert page.evaluate(seen) == "hidden"
+        assert page.evaluate("document.querySelector('.ln-chapter-links a').offsetHeight") > 0

@@ -1,8 +1,6 @@
 """Fixtures: the built site, over http and from files, and a browser that reaches no other host."""
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,36 +10,18 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bookbuild import unchanged
+from bookbuild.chromium import launch
 from tests.site.server import serve
 from tests.site.visit import DESKTOP, Visit, visit
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 REPORT = ROOT / "_build" / "site-report"
-# Every name but the loopback's leads nowhere: what asks another host fails, here as offline.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-]
-
 OpenPage = Callable[..., Page]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lighthouse-runs", type=int, default=1, help="the median of them counts")
-
-
-def chromium() -> str:
-    """The path of the browser: $CHROMIUM, or what the system has."""
-    names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if name and (path := shutil.which(name))), None)
-    if found is None:
-        pytest.exit("no browser: install chromium, or name one in CHROMIUM", returncode=1)
-    return found
 
 
 @pytest.fixture(scope="session")
@@ -67,10 +47,8 @@ def files(html: Path) -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+    with sync_playwright() as playwright, launch(playwright) as started:
         yield started
-        started.close()
 
 
 @pytest.fixture

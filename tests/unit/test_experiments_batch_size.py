@@ -11,13 +11,7 @@ from lnbook import records
 from lnbook.experiments import batch_size as experiments
 from lnbook.training import fit, minibatches
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def alone(norm: str, seed: int, batch_size: int, steps: int, **options: object) -> nn.Sequential:

@@ -10,13 +10,7 @@ from torch import nn
 from lnbook.experiments import blocks as experiments
 from lnbook.transformer import PeriLNBlock, PostLNBlock, PreLNBlock
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("block", [PostLNBlock, PreLNBlock])

@@ -1,7 +1,5 @@
 """The convnets are what they say, start alike, and follow from their seed alone."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import nn
@@ -10,13 +8,7 @@ from lnbook.data.digits import load_digits
 from lnbook.experiments import family as experiments
 from lnbook.layers import DyT, LayerNorm2d, RMSNorm
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def drawn(model: nn.Sequential) -> list[torch.Tensor]:

@@ -6,13 +6,7 @@ import torch
 
 from lnbook.experiments import gradient as experiments
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def normalize(z: torch.Tensor) -> torch.Tensor:

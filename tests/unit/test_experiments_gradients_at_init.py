@@ -12,15 +12,9 @@ from lnbook import reference
 from lnbook.experiments import gradients_at_init as experiments
 from lnbook.transformer import PostLNBlock, PreLNBlock, xavier_init_
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 BLOCKS = {False: PostLNBlock, True: PreLNBlock}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def data(rng, width):

@@ -18,15 +18,9 @@ from lnbook.transformer import (
     TransformerBlock,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TINY = {"layers": 2, "width": 8, "heads": 2, "length": 6}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -7,13 +7,7 @@ import torch
 from lnbook.data.digits import load_digits
 from lnbook.experiments import lstm as experiments
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_adding_tests_with_other_sequences_than_it_trains_with() -> None:

@@ -8,13 +8,7 @@ from torch import nn
 from lnbook import reference
 from lnbook.experiments import sequences as experiments
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:

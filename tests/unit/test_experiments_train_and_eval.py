@@ -10,13 +10,7 @@ from torch import nn
 from lnbook.data.digits import load_digits
 from lnbook.experiments import train_and_eval as experiments
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

@@ -11,13 +11,7 @@ from lnbook.data.text import Text
 from lnbook.experiments import variants as experiments
 from lnbook.transformer import SelfAttention, xavier_init_
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def by_name(**changes: float) -> dict[str, experiments.Start]:

@@ -1,7 +1,5 @@
 """The experiments on when to use LayerNorm are what they say, and follow from their seeds."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -9,13 +7,7 @@ from torch import nn
 
 from lnbook.experiments import when_to_use as experiments
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def random(*shape: int) -> torch.Tensor:

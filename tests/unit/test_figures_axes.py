@@ -1,6 +1,5 @@
 """The figures of the axes show the cells they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -8,16 +7,12 @@ from matplotlib.figure import Figure
 
 from lnbook.figure_record import describe
 from lnbook.figures import axes as figures
-from lnbook.style import BLUE, RC_PARAMS, VERMILION
+from lnbook.style import BLUE, VERMILION
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 NAMES = ("N", "L", "D")
 SHAPE = (2, 3, 4)
-
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def mask(*index: object) -> np.ndarray:

@@ -1,20 +1,14 @@
 """The figures show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figure_record import describe
 from lnbook.figures import batch_size as figures
-from lnbook.style import RC_PARAMS
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 LN, BN = [0.9, 0.8], [0.5, 0.7]
-
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def test_by_size_shows_runs_and_means_in_percent() -> None:

@@ -1,23 +1,16 @@
 """The figures of the family show what they are given."""
 
-from collections.abc import Iterator
-
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from lnbook.figure_record import describe
 from lnbook.figures import family as figures
-from lnbook.style import BLUE, RC_PARAMS
+from lnbook.style import BLUE
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 NAMES = ("N", "C", "P")
-
-
-@pytest.fixture(autouse=True)
-def style() -> Iterator[None]:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def mask(*index: object) -> np.ndarray:

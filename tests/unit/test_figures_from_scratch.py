@@ -1,19 +1,14 @@
 """The grid of caught modules shows the results it is given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from lnbook.figure_record import describe
 from lnbook.figures import from_scratch as figures
-from lnbook.style import BLUE, RC_PARAMS
+from lnbook.style import BLUE
 
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def test_caught_fills_and_crosses_what_is_caught() -> None:

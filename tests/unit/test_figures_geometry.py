@@ -1,23 +1,17 @@
 """The figures on geometry show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook import reference
 from lnbook.figure_record import describe
 from lnbook.figures import geometry as figures
-from lnbook.style import RC_PARAMS
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 ROWS = np.array([[1.0, 3.0, 2.0], [2.0, 4.0, 3.0], [3.0, 0.0, 1.0]])
 CENTERED = ROWS - ROWS.mean(axis=1, keepdims=True)
 NORMALIZED = reference.layer_norm(ROWS, 3)
-
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def test_directions_are_orthogonal_and_of_length_one() -> None:

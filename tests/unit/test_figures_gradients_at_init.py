@@ -1,20 +1,14 @@
 """The figures show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figure_record import describe
 from lnbook.figures import gradients_at_init as figures
-from lnbook.style import RC_PARAMS
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 RUNS = np.array([[1.0, 2.0, 4.0], [3.0, 2.0, 8.0]])
-
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def band(points: dict) -> tuple[list[float], list[float]]:

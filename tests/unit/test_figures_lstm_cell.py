@@ -1,32 +1,14 @@
 """The figures show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from lnbook.figure_record import describe
 from lnbook.figures import lstm_cell as figures
-from lnbook.style import BLUE, RC_PARAMS
+from lnbook.style import BLUE
+from tests.unit.drawn_texts import overlapping
 
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
-
-
-def overlapping(figure: Figure) -> list[tuple[str, str]]:
-    """Pairs of texts that stand on top of each other once drawn."""
-    figure.canvas.draw()
-    texts = [text for axes in figure.axes for text in axes.texts if text.get_text()]
-    boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
-    return [
-        (first, second)
-        for number, (first, one) in enumerate(boxes)
-        for second, other in boxes[number + 1 :]
-        if one.overlaps(other)
-    ]
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def test_cell_has_every_shape_and_arrow() -> None:

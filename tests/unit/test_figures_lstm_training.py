@@ -1,18 +1,12 @@
 """The figures show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figure_record import describe
 from lnbook.figures import lstm_training as figures
-from lnbook.style import RC_PARAMS
 
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def test_curves_show_means_in_order() -> None:

@@ -1,21 +1,15 @@
 """The figures on epsilon and precision show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figure_record import describe
 from lnbook.figures import precision as figures
-from lnbook.style import RC_PARAMS
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 X = np.array([0.1, 1.0, 10.0])
 CURVES = {"first": [0.2, 0.3, 0.4], "second": [1.0, 2.0, 4.0]}
-
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def lines_of(figure) -> dict[str, dict]:

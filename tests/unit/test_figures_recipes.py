@@ -1,18 +1,12 @@
 """The figure of the recipes shows the numbers it is given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figure_record import describe
 from lnbook.figures import recipes as figures
-from lnbook.style import RC_PARAMS
 
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 GAINS = {

@@ -1,18 +1,13 @@
 """The figures show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figure_record import describe
 from lnbook.figures import sequences as figures
-from lnbook.style import BLUE, RC_PARAMS, VERMILION
+from lnbook.style import BLUE, VERMILION
 
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def test_sentences_fill_up_with_padding() -> None:

@@ -1,18 +1,12 @@
 """The figures on speed show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figure_record import describe
 from lnbook.figures import speed as figures
-from lnbook.style import RC_PARAMS
 
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def test_roofline_shows_the_roof_and_the_points() -> None:

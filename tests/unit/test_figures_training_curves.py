@@ -1,21 +1,15 @@
 """The figures show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from lnbook.figure_record import describe
 from lnbook.figures import training_curves as figures
-from lnbook.style import RC_PARAMS
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 LEVELS = {"unigram": 3.4, "bigram": 2.4}
-
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def told_apart(figure: Figure) -> bool:
@@ -42,6 +36,19 @@ def test_curves_show_mean_and_range() -> None:
     band = figure.axes[0].collections[0].get_paths()[0].vertices
     assert (band[:, 1].min(), band[:, 1].max()) == (2.0, 4.0)
     assert told_apart(figure)
+
+
+def test_a_model_looks_the_same_in_every_figure() -> None:
+    runs = ([10, 20], np.array([[3.0, 2.5]]))
+    few = figures.curves({"": {"Post-LN": runs, "Pre-LN": runs}}, {})
+    names = ["Post-LN", "Post-LN, warm-up", "other", "Pre-LN"]
+    many = figures.by_depth([6, 12], {name: [[1.0, 0.5]] for name in names}, "change")
+    looks = [
+        {line.get_label(): (line.get_color(), line.get_marker()) for line in figure.axes[0].lines}
+        for figure in (few, many)
+    ]
+    assert all(looks[1][name] == look for name, look in looks[0].items())
+    assert len(set(looks[1].values())) == len(names)
 
 
 def test_by_rate_shows_each_run_and_the_mean() -> None:

@@ -1,21 +1,16 @@
 """The figures of the chapter on columns and rows show the numbers they are given."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from lnbook.figure_record import describe
 from lnbook.figures import two_axes as figures
-from lnbook.style import BLUE, RC_PARAMS, VERMILION
+from lnbook.style import BLUE, VERMILION
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 X = np.array([[5.0, 4.0, 7.0, 2.0], [1.0, 6.0, 2.0, 3.0], [4.0, 8.0, 1.0, 9.0]])
-
-
-@pytest.fixture(autouse=True)
-def style() -> object:
-    with mpl.rc_context(dict(RC_PARAMS)):
-        yield
 
 
 def test_columns_and_rows_put_each_number_at_its_column_or_row() -> None:
@@ -97,5 +92,5 @@ def test_figures_refuse_what_does_not_fit() -> None:
         figures.signs({})
     with pytest.raises(ValueError, match="expected matrices of one shape"):
         figures.signs({"a": np.zeros((2, 2)), "b": np.zeros((2, 3))})
-    with pytest.raises(IndexError, match="lies outside a matrix of shape"):
+    with pytest.raises(IndexError, match=r"got \[.*lies outside a matrix of shape"):
         figures.signs({"a": np.zeros((2, 2))}, [(2, 0)])

@@ -1,26 +1,17 @@
 """The figures on when to use LayerNorm show what they are given."""
 
-import warnings
-from collections.abc import Iterator
-
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from lnbook.figures import when_to_use as figures
-from lnbook.style import RC_PARAMS, WIDTH
+from lnbook.style import WIDTH
+
+pytestmark = pytest.mark.usefixtures("book_style")
 
 STEPS = [
     ("Is there a trained", "Like ConvNeXt: LayerNorm2d."),
     ("Is it two,\nor three?", "Take two,\nor three,\nor four."),
 ]
-
-
-@pytest.fixture(autouse=True)
-def style() -> Iterator[None]:
-    with mpl.rc_context(dict(RC_PARAMS)), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def test_decision_shows_questions_advice_and_arrows() -> None:

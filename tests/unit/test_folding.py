@@ -151,3 +151,15 @@ def test_folding_the_centering_refuses_other_shapes() -> None:
         fold_centering(torch.ones(3))
     with pytest.raises(ValueError, match=r"expected bias of shape \(3,\), but got \(2,\)"):
         fold_centering(torch.ones(3, 2), torch.ones(2))
+
+
+@pytest.mark.parametrize("beta", [(0.0, 2.0, 0.0), (1.0, 1.0, 1.0), (-1.0, -1.0, -1.0)])
+def test_any_shift_is_folded(beta: tuple[float, ...]) -> None:
+    model = nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 2)).double()
+    with torch.no_grad():
+        model[0].bias.copy_(torch.tensor(beta))
+    x = torch.tensor([[1.0, 2.0, 6.0], [0.5, -3.0, 4.0]]).double()
+    expected = model(x)
+    fold_affine_(model, "0", ["1"])
+    assert not model[0].bias.any()
+    torch.testing.assert_close(model(x), expected)

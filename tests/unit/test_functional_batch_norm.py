@@ -1,5 +1,6 @@
 """Batch, instance and group norm against PyTorch, the NumPy reference and derivatives."""
 
+import inspect
 import itertools
 import math
 
@@ -207,6 +208,52 @@ def test_in_evaluation_no_sample_sees_another():
     )
 
 
+@pytest.mark.parametrize(("count", "channels"), [(2, 3), (5, 1)])
+def test_the_running_statistics_of_few_values_equal_pytorchs(count, channels):
+    x, *_ = random_tensors((count, channels))
+    results = []
+    for function in (batch_norm, native.batch_norm):
+        mean, var = torch.zeros(channels).double(), torch.ones(channels).double()
+        function(x, mean, var, training=True)
+        results.append((mean, var))
+    close(*results, 1e-12)
+
+
+def test_the_running_mean_is_exact_far_from_zero():
+    x = 1e6 + random_tensors((9, 4), torch.float32)[0]
+    mean, var = torch.zeros(4), torch.ones(4)
+    batch_norm(x, mean, var, training=True, momentum=1.0)
+    assert torch.equal(mean, x.double().mean(0).float())
+
+
+def test_a_channel_that_overflows_gives_nan():
+    x = torch.tensor([[1e30, 1.0], [-1e30, 2.0]])
+    y = batch_norm(x, None, None, training=True)
+    assert y.isnan().any(0).tolist() == [True, False]
+
+
+def test_the_output_is_contiguous():
+    x = random_tensors((3, 5, 4))[0].transpose(1, 2)
+    assert batch_norm(x, None, None, training=True).is_contiguous()
+
+
+@pytest.mark.parametrize("function", [batch_norm, instance_norm, group_norm])
+def test_the_defaults_are_pytorchs(function):
+    ours, theirs = (
+        {name: p.default for name, p in inspect.signature(f).parameters.items()}
+        for f in (function, getattr(native, function.__name__))
+    )
+    assert ours == theirs
+
+
+def test_a_group_with_one_value_is_refused_in_a_lone_sample_only():
+    with pytest.raises(ValueError, match="more than one value in a group"):
+        group_norm(torch.ones(1, 2, 1), 2)
+    x = random_tensors((2, 2, 1))[0]
+    for groups in (1, 2):
+        torch.testing.assert_close(group_norm(x, groups), native.group_norm(x, groups))
+
+
 def test_an_empty_batch_moves_nothing():
     mean, var = torch.ones(3), torch.full((3,), 2.0)
     assert batch_norm(torch.ones(0, 3), mean, var, training=True).shape == (0, 3)
@@ -254,6 +301,7 @@ REFUSED = [
     (batch_norm, (X, C, C, None, None, True, None), TypeError, "momentum .* None of type NoneType"),
     (batch_norm, (X, C, C, None, None, False, 0.1, -1.0), ValueError, "eps .* but got -1.0"),
     (batch_norm, (X, C, C, None, None, True, 0.1, 0.0), ValueError, "eps to be above 0"),
+    (batch_norm, (X, C, torch.ones(4)), RuntimeError, r"running_var .*\(3,\), but got .*\(4,\)"),
     (group_norm, (X, -1), ValueError, "num_groups to be at least 1, but got -1"),
     (group_norm, (X, 2), RuntimeError, r"divisible by num_groups=2, but got .*\(4, 3, 2\)"),
     (group_norm, (X[0, 0], 1), RuntimeError, r"\(N, C, \*\) .* but got input of shape \(2,\)"),
@@ -269,6 +317,9 @@ REFUSED = [
         "running_mean to be a tensor",
     ),
     (instance_norm, (X, None, None, torch.ones(4)), RuntimeError, r"weight .*\(3,\).*\(4,\)"),
+    (instance_norm, (X, None, None, C, torch.ones(4)), RuntimeError, r"bias .*\(3,\).*\(4,\)"),
+    (instance_norm, (X, torch.ones(4), C), RuntimeError, r"running_mean .*\(3,\).*\(4,\)"),
+    (instance_norm, (X, C, torch.ones(4)), RuntimeError, r"running_var .*\(3,\).*\(4,\)"),
 ]
 
 
@@ -285,3 +336,9 @@ def test_one_dimension_is_refused():
     # PyTorch fails here with an IndexError.
     with pytest.raises(RuntimeError, match=r"batch_norm: .*\(N, C, \*\), but got .*\(2,\)"):
         batch_norm(X[0, 0], None, None, training=True)
+
+
+def test_a_negative_eps_is_refused_in_the_name_of_group_norm():
+    # PyTorch's group norm takes it.
+    with pytest.raises(ValueError, match=r"group_norm: expected eps .*, but got -1.0"):
+        group_norm(X, 1, eps=-1.0)

@@ -32,6 +32,7 @@ CASES = [
     ((2, 1, 3, 2, 4), 2),
     ((37, 8), 1),
 ]
+BLOCK = _blocks.BLOCK
 FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 HALF = FLOATING[:2]
 
@@ -286,6 +287,64 @@ def test_empty_tensors(shape, normalized_shape, block):
     close(ours, run(rms_norm, given[:2], normalized_shape, torch.ones(shape)), 0.0)
 
 
+def test_one_feature(block):
+    x, weight, bias, upstream = random_tensors((50, 1), 1)
+    ours = run(LayerNormFunction.apply, (x, weight, bias), (1,), upstream, 0.01)
+    close(ours, run(native.layer_norm, (x, weight, bias), (1,), upstream, 0.01), 1e-11)
+    ours = run(RMSNormFunction.apply, (x, weight), (1,), upstream, 0.01)
+    close(ours, run(native.rms_norm, (x, weight), (1,), upstream, 0.01), 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "heights"),
+    [(10, BLOCK // 4, [4, 4, 2]), (3, 2 * BLOCK, [1, 1, 1]), (2, BLOCK, [1, 1])],
+)
+def test_the_rows_are_cut_into_blocks_that_fit(rows, columns, heights):
+    matrix = torch.empty(rows, columns, device="meta")
+    cut = [matrix[block] for block in _blocks.blocks(matrix)]
+    assert [len(block) for block in cut] == heights
+    assert [block.storage_offset() for block in cut] == [
+        columns * sum(heights[:number]) for number in range(len(heights))
+    ]
+
+
+def test_what_fits_one_block_is_not_cut():
+    assert _blocks.fits_one_block(torch.empty(1, BLOCK))
+    assert not _blocks.fits_one_block(torch.empty(1, BLOCK + 1))
+    assert _blocks.fits_one_block(torch.empty(1, BLOCK + 1, device="meta"))
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("function", [LayerNormFunction.apply, RMSNormFunction.apply])
+def test_each_element_of_a_gradient_rounds_once(function, dtype, block):
+    x, weight, _, upstream = random_tensors((64, 96), 1, dtype, torch.float32)
+    plain = layer_norm if function == LayerNormFunction.apply else rms_norm
+    eps = 1e-5 if plain is layer_norm else torch.finfo(torch.float32).eps
+    inputs = (x, weight, None) if plain is layer_norm else (x, weight)
+    _, grad, _ = run(function, inputs, (96,), upstream)
+    _, expected, _ = exact(plain, inputs, (96,), upstream.double(), eps)
+    error, row = (grad - expected).abs(), expected.abs().amax(1, keepdim=True)
+    assert bool((error <= 0.501 * torch.finfo(dtype).eps * expected.abs() + 1e-5 * row).all())
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("function", [layer_norm_backward, rms_norm_backward])
+def test_the_plain_backward_formulas_round_once(function, dtype):
+    x, _, _, upstream = random_tensors((64, 96), 1, dtype)
+    grads = function(upstream, x, (96,), eps=0.01)
+    exact_grads = function(upstream.double(), x.double(), (96,), eps=0.01)
+    for grad, expected in zip(grads, exact_grads, strict=True):
+        assert grad.dtype == dtype
+        error = (grad - expected).abs()
+        assert bool((error <= 0.501 * torch.finfo(dtype).eps * expected.abs() + 1e-5).all())
+
+
+def test_plain_results_are_contiguous():
+    x = random_tensors((4, 6))[0].t()
+    assert layer_norm(x, (4,)).is_contiguous()
+    assert rms_norm(x, (4,)).is_contiguous()
+
+
 @pytest.mark.parametrize("dtype", FLOATING)
 def test_memory_layout_changes_nothing(dtype, block):
     x, weight, bias, upstream = random_tensors((2, 3, 4, 5), 3, dtype)
@@ -421,6 +480,21 @@ def test_refused_eps(eps, error, message):
         LayerNormFunction.apply(X, (4,), None, None, eps)
     with pytest.raises(error, match=message):
         RMSNormFunction.apply(X, (4,), None, eps)
+
+
+@pytest.mark.parametrize("function", [layer_norm_backward, rms_norm_backward])
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((X, X, (5,)), RuntimeError, r"normalized_shape=\(5,\), but got input of shape \(2, 4\)"),
+        ((X, X, (4,), ONES[:1]), RuntimeError, r"weight .*\(4,\), but got weight of shape \(1,\)"),
+        ((X, X, (4,), None, -1.0), ValueError, "eps to be finite and at least 0, but got -1.0"),
+        ((X, X, 4), TypeError, "tuple or list of integers, but got 4 of type int"),
+    ],
+)
+def test_the_backward_formulas_refuse_what_does_not_fit(function, arguments, error, message):
+    with pytest.raises(error, match=f"{function.__name__}: .*{message}"):
+        function(*arguments)
 
 
 def test_the_backward_formulas_refuse_another_shape():

@@ -13,24 +13,11 @@ from torch import nn
 from lnbook.functional import layer_norm
 from lnbook.layers import LayerNorm
 from lnbook.layers import layer_norm as module
+from tests.unit.random_tensors import random_input, randomized
 
 OPTIONS = [{}, {"bias": False}, {"elementwise_affine": False}]
 FORMS = ["fast", "rows", "plain"]
 SHAPES = [((6,), (4, 6)), ((3, 6), (4, 3, 6)), ((2, 3, 6), (4, 2, 3, 6)), ((6,), (2, 3, 4, 6))]
-
-
-def randomized(layer, seed=0):
-    """Give the parameters random values: ones and zeros would hide mistakes."""
-    rng = np.random.default_rng(seed)
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(torch.tensor(rng.standard_normal(parameter.shape)))
-    return layer
-
-
-def random_input(shape, dtype=torch.float32, seed=1):
-    rng = np.random.default_rng(seed)
-    return torch.tensor(2.0 * rng.standard_normal(shape) + 1.0).to(dtype)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -13,7 +13,9 @@ from torch import nn
 from lnbook import reference
 from lnbook.functional import rms_norm
 from lnbook.layers import BatchNorm1d, BatchNorm2d, DyT, LayerNorm, LayerNorm2d, RMSNorm
+from lnbook.layers import layer_norm as module_of_layer_norm
 from lnbook.layers import rms_norm as module
+from tests.unit.random_tensors import random_input, randomized
 
 FORMS = ["fast", "rows", "plain"]
 BATCH_NORMS = [
@@ -36,20 +38,6 @@ LAYERS = [
     (DyT, (5, 4)),
     *((ours, shape) for ours, _, shape in BATCH_NORMS),
 ]
-
-
-def randomized(layer, seed=0):
-    """Give the parameters random values: ones and zeros would hide mistakes."""
-    rng = np.random.default_rng(seed)
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(torch.tensor(rng.standard_normal(parameter.shape)))
-    return layer
-
-
-def random_input(shape, dtype=torch.float32, seed=1):
-    rng = np.random.default_rng(seed)
-    return torch.tensor(2.0 * rng.standard_normal(shape) + 1.0).to(dtype)
 
 
 def outputs_and_gradients(layer, x, upstream):
@@ -126,6 +114,28 @@ def test_rms_norm_takes_pytorchs_kernel_elsewhere_than_on_a_cpu(monkeypatch):
     assert called == ["rows", "meta"]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_of_rms_norm_run_what_they_name(form, monkeypatch):
+    called = []
+    monkeypatch.setattr(module, "rms_norm", lambda *given: called.append("plain"))
+    monkeypatch.setattr(module.RMSNormFunction, "apply", lambda *given: called.append("rows"))
+    RMSNorm(4, form=form)(torch.ones(2, 4))
+    assert called == ["plain" if form == "plain" else "rows"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"), [(RMSNorm, module), (LayerNorm, module_of_layer_norm)]
+)
+def test_a_failure_of_pytorchs_kernel_is_no_output(layer, source, monkeypatch):
+    def failing(*given):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(source, "native", failing)
+    made = layer(4, device="meta")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        made(torch.ones(2, 4, device="meta"))
+
+
 def test_rms_norm_on_another_device():
     layer = RMSNorm(4, device="meta", dtype=torch.float16)
     assert layer(torch.ones(2, 4, device="meta", dtype=torch.float16)).shape == (2, 4)
@@ -179,6 +189,12 @@ def test_batch_norm_momentum_none_keeps_the_mean_of_all_batches():
     expected = torch.stack([x.mean(0) for x in batches]).mean(0)
     torch.testing.assert_close(layer.running_mean, expected)
     assert layer.num_batches_tracked.item() == 3
+
+
+@pytest.mark.parametrize("layer", [BatchNorm1d, BatchNorm2d])
+def test_the_state_dict_of_batch_norm_has_pytorchs_version(layer):
+    theirs = getattr(nn, layer.__name__)(3).state_dict()._metadata
+    assert layer(3).state_dict()._metadata == theirs
 
 
 def test_batch_norm_resets_everything():
@@ -277,6 +293,17 @@ def test_dyt_starts_and_resets():
     assert [*DyT(3, elementwise_affine=False).state_dict()] == ["alpha"]
 
 
+def test_dyt_shows_its_arguments():
+    expected = "DyT((3,), alpha_init=0.25, elementwise_affine=True, bias=False)"
+    assert repr(DyT(3, 0.25, bias=False)) == expected
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (4, 2, 3), (3, 3)])
+def test_dyt_takes_any_leading_dimensions(shape):
+    x = random_input(shape)
+    torch.testing.assert_close(DyT(3)(x), torch.tanh(0.5 * x))
+
+
 def test_dyt_elements_do_not_see_each_other():
     layer, x = randomized(DyT(4)), random_input((3, 4))
     y = layer(x).clone()
@@ -343,6 +370,8 @@ BAD_ARGUMENTS = [
     (BatchNorm1d, {"num_features": 3, "bias": "no"}, TypeError, "bias .*'no'"),
     (DyT, {"normalized_shape": 4, "alpha_init": None}, TypeError, "DyT: .*alpha_init .*None"),
     (DyT, {"normalized_shape": 4, "alpha_init": math.nan}, ValueError, "alpha_init .*nan"),
+    (DyT, {"normalized_shape": 4, "dtype": torch.int64}, RuntimeError, "DyT: .*dtype .*int64"),
+    (BatchNorm1d, {"num_features": 3, "dtype": torch.int64}, RuntimeError, "BatchNorm1d: .*int64"),
     (DyT, {"normalized_shape": "4"}, TypeError, "DyT: .*'4' of type str"),
     (LayerNorm2d, {"num_channels": 4.0}, TypeError, "LayerNorm2d: .*4.0 of type float"),
     (LayerNorm2d, {"num_channels": 4, "eps": -1}, ValueError, "LayerNorm2d: .*eps .*-1"),

@@ -138,6 +138,7 @@ def test_a_number_is_shown_with_digits_that_hold_on_every_processor(
         return str(shell.display_formatter.format(value)[0]["text/plain"])
 
     assert shown(0.32195404553733264) == shown(0.3219540455373326) == "0.3219540455"
+    assert shown(np.float64(2 / 3)) == "0.6666666667"
     assert [shown(value) for value in (4.0, 1e-30, float("nan"), 12)] == [
         "4.0",
         "1e-30",

@@ -300,8 +300,15 @@ def test_forward_mode_and_transforms_through_the_plain_loop():
     step = 1e-6
     difference = (lstm(x + step * tangent)[0] - lstm(x - step * tangent)[0]) / (2 * step)
     torch.testing.assert_close(derivative, difference, rtol=1e-6, atol=1e-7)
-    with pytest.raises(RuntimeError, match="functorch"):
-        torch.func.grad(lambda x: randomized(LayerNormLSTM(2, 3).double())(x)[0].sum())(x)
+    fast = randomized(LayerNormLSTM(2, 3).double())
+    found = torch.func.grad(lambda x: fast(x)[0].square().sum())(x)
+    expected = torch.func.grad(lambda x: lstm(x)[0].square().sum())(x)
+    torch.testing.assert_close(found, expected)
+    with (
+        pytest.raises(NotImplementedError, match="forward mode"),
+        torch.autograd.forward_ad.dual_level(),
+    ):
+        fast(torch.autograd.forward_ad.make_dual(x, tangent))
 
 
 # Against nn.LSTM
@@ -528,6 +535,19 @@ def test_first_values(variant, bias):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_a_cell_begins_a_lone_sequence_with_zeros(variant):
+    cell = randomized(LayerNormLSTMCell(5, 4, variant=variant, dtype=torch.float64))
+    x = torch.linspace(-1.0, 2.0, 5, dtype=torch.float64)
+    zeros = torch.zeros(1, 4, dtype=torch.float64)
+    for alone, one, given in zip(
+        cell(x), cell(x[None]), cell(x[None], (zeros, zeros)), strict=True
+    ):
+        assert alone.shape == (4,)
+        torch.testing.assert_close(alone, one[0])
+        torch.testing.assert_close(one, given)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_names_and_shapes(variant):
     lstm = LayerNormLSTM(5, 4, 2, variant=variant, bidirectional=True)
     shapes = {name: tuple(p.shape) for name, p in lstm.state_dict().items()}
@@ -570,6 +590,18 @@ def test_printing_copying_and_devices():
         assert torch.equal(copied(x)[0], lstm(x)[0])
     assert LayerNormLSTM(5, 4, device="meta").weight_ih_l0.device.type == "meta"
     assert LayerNormLSTMCell(5, 4, device="meta", dtype=torch.float64).weight_ih.is_meta
+
+
+def test_arguments_are_shown_only_where_they_are_not_the_default():
+    assert repr(LayerNormLSTM(5, 4)) == "LayerNormLSTM(5, 4, variant='ba')"
+
+
+@pytest.mark.parametrize(
+    ("batch_first", "shape"), [(True, (2, 0, 5)), (True, (0, 5)), (False, (0, 2, 5))]
+)
+def test_a_sequence_without_a_step_is_refused(batch_first, shape):
+    with pytest.raises(RuntimeError, match="expected a sequence of at least one step, but got"):
+        LayerNormLSTM(5, 4, batch_first=batch_first)(torch.ones(shape))
 
 
 def test_strided_inputs():
@@ -687,3 +719,8 @@ def test_calls_refuse(arguments, error, message, fast):
 def test_calls_of_the_cell_refuse(arguments, error, message):
     with pytest.raises(error, match=f"LayerNormLSTMCell: .*{message}"):
         LayerNormLSTMCell(3, 5)(*arguments)
+
+
+def test_an_lstm_without_hidden_features_has_no_shapes():
+    with pytest.raises(ValueError, match="expected hidden_size to be at least 1, but got 0"):
+        parameter_shapes("ba", 3, 0, bias=True)

@@ -10,6 +10,7 @@ import torch
 from torch.nn.functional import layer_norm as torch_layer_norm
 
 from lnbook import reference
+from tests.unit.differences import central_difference
 
 # Shape of the input, and how many of its last dimensions are normalized.
 CASES = [
@@ -33,17 +34,6 @@ def random_case(shape, dims, seed=0):
     weight = rng.standard_normal(normalized_shape)
     bias = rng.standard_normal(normalized_shape)
     return x, normalized_shape, weight, bias, rng.standard_normal(shape)
-
-
-def central_difference(function, x, step=1e-6):
-    """Return the gradient of a scalar function by central differences."""
-    grad = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        ahead, behind = x.copy(), x.copy()
-        ahead[index] += step
-        behind[index] -= step
-        grad[index] = (function(ahead) - function(behind)) / (2.0 * step)
-    return grad
 
 
 def test_forward_by_hand():

@@ -161,6 +161,12 @@ def test_refusals_name_what_was_given_and_expected(change, error, message):
         lstm.ba_step(**arguments, parameters=parameters)
 
 
+@pytest.mark.parametrize("variant", lstm.STEPS)
+def test_every_step_refuses_a_negative_eps(variant):
+    with pytest.raises(ValueError, match="LSTM step: expected eps to be finite and at least 0"):
+        lstm.STEPS[variant](*random_case(variant), -1.0)
+
+
 def test_the_reference_does_without_torch():
     code = "import lnbook.reference.lstm, sys; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

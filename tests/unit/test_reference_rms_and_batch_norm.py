@@ -8,17 +8,7 @@ import torch
 from torch.nn import functional as native
 
 from lnbook import reference
-
-
-def central_difference(function, x, step=1e-6):
-    """Return the gradient of a scalar function by central differences."""
-    grad = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        ahead, behind = x.copy(), x.copy()
-        ahead[index] += step
-        behind[index] -= step
-        grad[index] = (function(ahead) - function(behind)) / (2.0 * step)
-    return grad
+from tests.unit.differences import central_difference
 
 
 def random_case(shape, parameter_shape, seed=0):

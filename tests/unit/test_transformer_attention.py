@@ -16,22 +16,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lnbook.transformer import SelfAttention, attention, dot_product_attention
 from lnbook.transformer.masks import merge_masks
+from tests.unit.random_tensors import random_tensor, randomized
 
 N, L, D, HEADS = 2, 5, 12, 3
 FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
-
-
-def randomized(module, seed=0):
-    """Give the parameters random values: ones and zeros would hide mistakes."""
-    rng = np.random.default_rng(seed)
-    with torch.no_grad():
-        for _, parameter in sorted(module.named_parameters()):
-            parameter.copy_(torch.tensor(0.5 * rng.standard_normal(parameter.shape)))
-    return module
-
-
-def random_tensor(*shape, dtype=torch.float64, seed=1):
-    return torch.tensor(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
 
 
 def all_masks():
@@ -552,3 +540,15 @@ def test_flags_other_than_bools_are_refused():
     for name, value in itertools.product(["is_causal", "need_weights"], [1, None, X]):
         with pytest.raises(TypeError, match=f"expected {name} to be True or False"):
             layer(X, **{name: value})
+
+
+def test_the_attention_says_that_the_batch_comes_first():
+    # PyTorch's encoder stack reads it.
+    assert SelfAttention(4, 2).batch_first is True
+
+
+def test_values_may_have_another_width_than_keys():
+    query, key, value = random_tensor(2, 3, 4), random_tensor(2, 5, 4), random_tensor(2, 5, 7)
+    y, weights = dot_product_attention(query, key, value)
+    assert (y.shape, weights.shape) == ((2, 3, 7), (2, 3, 5))
+    torch.testing.assert_close(y, F.scaled_dot_product_attention(query, key, value))

@@ -22,6 +22,8 @@ from lnbook.transformer import (
     TransformerBlock,
     block_from_torch,
 )
+from lnbook.transformer.normalization import make_norm
+from tests.unit.random_tensors import random_tensor, randomized
 
 N, L, D, HEADS, WIDTH = 2, 5, 12, 3, 16
 EPS = 0.01  # large enough that a wrong eps shows
@@ -33,19 +35,6 @@ def deep_norm(*args, **options):
 
 BLOCKS = {"post": PostLNBlock, "pre": PreLNBlock, "peri": PeriLNBlock, "deep": deep_norm}
 PYTORCHS = {False: PostLNBlock, True: PreLNBlock}
-
-
-def randomized(module, seed=0):
-    """Give the parameters random values: ones and zeros would hide mistakes."""
-    rng = np.random.default_rng(seed)
-    with torch.no_grad():
-        for _, parameter in sorted(module.named_parameters()):
-            parameter.copy_(torch.tensor(0.5 * rng.standard_normal(parameter.shape)))
-    return module
-
-
-def random_tensor(*shape, dtype=torch.float64, seed=1):
-    return torch.tensor(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
 
 
 def make(kind, dropout=0.0, dtype=torch.float64, **options):
@@ -438,6 +427,7 @@ def test_norms_by_name_and_by_factory(kind):
     assert make(kind, norm="rms_norm").norm1.eps == EPS
     for norm in ("layer_norm", "dyt"):
         assert make(kind, norm=norm, bias=False).norm1.bias is None
+        assert make_norm(norm, D).bias is not None
 
 
 def test_a_pre_ln_block_with_rms_norm_equals_pytorchs_with_its_rms_norm():

@@ -18,29 +18,18 @@ from lnbook.transformer import (
     PreLNBlock,
     SelfAttention,
     TransformerEncoder,
+    block_from_torch,
     deepnorm_init_,
     encoder_from_torch,
     xavier_init_,
 )
+from tests.unit.random_tensors import random_tensor, randomized
 
 N, L, D, HEADS, WIDTH = 2, 5, 12, 3, 16
 BLOCKS = [PostLNBlock, PreLNBlock, PeriLNBlock, DeepNormBlock]
 SMALL = {"dim_feedforward": WIDTH, "dropout": 0.0}
 PADDING = torch.tensor([[False] * L, [False] * 3 + [True] * 2])
 LATER = torch.ones(L, L).triu(1).bool()
-
-
-def randomized(module, seed=0):
-    """Give the parameters random values: ones and zeros would hide mistakes."""
-    rng = np.random.default_rng(seed)
-    with torch.no_grad():
-        for _, parameter in sorted(module.named_parameters()):
-            parameter.copy_(torch.tensor(0.5 * rng.standard_normal(parameter.shape)))
-    return module
-
-
-def random_tensor(*shape, dtype=torch.float64, seed=1):
-    return torch.tensor(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
 
 
 def pytorchs_stack(norm_first, has_norm, **options):
@@ -409,3 +398,15 @@ def test_starting_values_refuse():
         deepnorm_init_(layer, -1.0)
     with pytest.raises(TypeError, match="beta to be a real number, but got None"):
         deepnorm_init_(layer, None)
+
+
+def test_the_final_norm_has_the_defaults_of_the_blocks():
+    norm = TransformerEncoder(PreLNBlock, 1, 8, 2).norm
+    assert (norm.eps, norm.bias is None) == (1e-5, False)
+
+
+def test_a_layer_whose_first_norm_is_another_is_not_converted():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    layer.norm1 = nn.RMSNorm(8)
+    with pytest.raises(TypeError, match="expected norms of type torch.nn.LayerNorm, but got RMS"):
+        block_from_torch(layer)

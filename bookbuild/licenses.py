@@ -1,0 +1,116 @@
+"""Lists the licenses of what the book is built with and of what its site ships.
+
+`python -m bookbuild licenses` writes the list; the tests say when it must be written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from bookbuild.book import Book
+from bookbuild.errors import BookError
+
+LONGEST_NAME = 60  # what is longer in the field "License" is the text of one, not its name
+
+# What pages are made of that others have written: its name, which files, and its license.
+SHIPPED = [
+    ("KaTeX", "`katex/`: its style sheet and its fonts, cut to the letters in use", "MIT"),
+    ("Source Sans 3", "`fonts/LNSans.woff2`, a part of it under a name of its own", "OFL-1.1"),
+    (
+        "Sphinx",
+        "`searchtools.js`, `language_data.js`, `doctools.js`, `sphinx_highlight.js`, "
+        "`documentation_options.js`; rules of `site.css`",
+        "BSD-2-Clause",
+    ),
+    ("sphinx-design", "`design-tabs.js`; rules of `site.css`", "MIT"),
+    ("PyData Sphinx Theme", "templates of pages; rules of `site.css`", "BSD-3-Clause"),
+    ("Sphinx Book Theme", "templates of pages; rules of `site.css`", "BSD-3-Clause"),
+    ("Bootstrap", "rules of `site.css`, through the PyData Sphinx Theme", "MIT"),
+    ("MyST-NB", "rules of `site.css`", "BSD-3-Clause"),
+    ("sphinx-exercise", "rules of `site.css`", "MIT"),
+    ("Pygments", "rules of `site.css`: the colors of code", "BSD-2-Clause"),
+]
+
+HEAD = """\
+# Licenses of what this book uses
+
+Written by `make licenses`. The book's own licenses stand in [LICENSE](LICENSE).
+
+## What the site ships
+
+Files under `_static/`; the licenses themselves stand beside the fonts, in
+[katex](book/_static/katex/LICENSE.txt) and [fonts](book/_static/fonts/LICENSE.txt).
+
+| from | what | license |
+| --- | --- | --- |
+"""
+PACKAGES = """
+## Packages that it is built and tested with
+
+Every package of `constraints.txt`, with the license that its metadata names. They are installed by
+pip and are no part of the site. On Linux, pip's torch brings NVIDIA's CUDA packages too, under
+NVIDIA's own license; its CPU build does not.
+
+| package | license |
+| --- | --- |
+"""
+
+
+def path(book: Book) -> Path:
+    """Where the list stands."""
+    return book.root / "THIRD-PARTY-LICENSES.md"
+
+
+def write(book: Book) -> None:
+    """Write the list.
+
+    Raises:
+        BookError: if a pinned package is not installed here.
+    """
+    path(book).write_text(text(pinned(book)), encoding="utf-8")
+    print(f"{book.show(path(book))}: {len(pinned(book))} packages")
+
+
+def text(packages: Iterable[str]) -> str:
+    """The list, for the packages with these names."""
+    shipped = (f"| {name} | {what} | {license} |" for name, what, license in SHIPPED)
+    rows = "\n".join(_rows(packages))
+    return HEAD + "\n".join(shipped) + "\n" + PACKAGES + rows + "\n"
+
+
+def pinned(book: Book) -> list[str]:
+    """The names of all packages of constraints.txt."""
+    lines = book.constraints.read_text(encoding="utf-8").splitlines()
+    return [Requirement(line).name for line in lines if line and not line.startswith("#")]
+
+
+def license_of(package: str) -> str:
+    """The license that the metadata of an installed package names.
+
+    Raises:
+        BookError: if it is not installed here, or names none.
+    """
+    try:
+        fields = metadata(package)
+    except PackageNotFoundError:
+        raise BookError(f"{package} is not installed: run 'make setup'") from None
+    expressions = fields.get_all("License-Expression") or []
+    if expressions:
+        return str(expressions[0])
+    name = str((fields.get_all("License") or [""])[0]).strip()
+    if name and name != "UNKNOWN" and len(name) <= LONGEST_NAME:
+        return name
+    classifiers = fields.get_all("Classifier") or []
+    names = [value.rpartition(" :: ")[2] for value in classifiers if value.startswith("License")]
+    if not names:
+        raise BookError(f"the metadata of {package} name no license: look it up")
+    return ", ".join(names)
+
+
+def _rows(packages: Iterable[str]) -> Iterator[str]:
+    for name in packages:
+        yield f"| {name} | {license_of(name)} |"

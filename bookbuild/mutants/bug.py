@@ -1,0 +1,71 @@
+"""A bug as a change of the text of one file."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookbuild.errors import BookError
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One bug in one place.
+
+    Attributes:
+        name: what is wrong, in a few words; the same in every place.
+        file: where, as a path from the root of the book.
+        before: the right text, which stands in the file exactly once.
+        after: the wrong text.
+    """
+
+    name: str
+    file: str
+    before: str
+    after: str
+
+    @property
+    def module(self) -> str:
+        """The dotted name of the module."""
+        return self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    def applied(self, text: str) -> str:
+        """The text of the file with the bug.
+
+        Raises:
+            BookError: if the right text does not stand in it exactly once.
+        """
+        count = text.count(self.before)
+        if count != 1:
+            raise BookError(
+                f"{self.file}: the bug '{self.name}' replaces what should stand there once and "
+                f"stands there {count} times: {self.before!r}"
+            )
+        return text.replace(self.before, self.after)
+
+    def place(self, text: str) -> str:
+        """The name of the function or class of the file that has the bug.
+
+        Raises:
+            BookError: if the right text does not stand in the file exactly once.
+        """
+        self.applied(text)
+        line = text[: text.index(self.before)].count("\n") + 1
+        definitions = (ast.FunctionDef, ast.ClassDef)
+        return next(
+            node.name
+            for node in ast.parse(text).body
+            if isinstance(node, definitions) and node.lineno <= line <= (node.end_lineno or 0)
+        )
+
+    def put_into(self, root: Path) -> None:
+        """Write the bug into the file of a book.
+
+        Raises:
+            BookError: if there is no such file, or the right text does not stand in it once.
+        """
+        path = root / self.file
+        if not path.is_file():
+            raise BookError(f"{self.file}: does not exist, but the bug '{self.name}' changes it")
+        path.write_text(self.applied(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,120 @@
+"""Checks of the tensors that one step or one layer of an LSTM is given."""
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from lnbook._check import checked_eps
+from lnbook.recurrent.checks import check_tensor
+from lnbook.recurrent.parameters import shapes_of
+
+__all__ = ["check_layer", "checks_arguments"]
+
+Parameters: TypeAlias = Mapping[str, Tensor]
+Step: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
+
+
+def checks_arguments(variant: str) -> Callable[[Step], Step]:
+    """Decorate a step so that it refuses arguments that do not fit; `__wrapped__` does not."""
+
+    def decorate(step: Step) -> Step:
+        @functools.wraps(step)
+        def checked(
+            x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
+        ) -> tuple[Tensor, Tensor]:
+            name = step.__name__
+            for letter, tensor in (("x", x), ("h", h), ("c", c)):
+                check_tensor(tensor, letter, name)
+            _check_matrix(x, "x", "(N, input_size)", name)
+            _check_matrix(h, "h", "(N, hidden_size)", name)
+            _check_fits(h, (len(x), h.shape[1]), x, "h", name)
+            _check_states_and_parameters(variant, x, h, c, parameters, name)
+            return step(x, h, c, parameters, checked_eps(eps, name))
+
+        return checked
+
+    return decorate
+
+
+def check_layer(
+    function: str,
+    rows: Any,
+    batch_sizes: Sequence[int],
+    h: Any,
+    c: Any,
+    parameters: Parameters,
+    variant: str,
+) -> None:
+    """Raise unless the arguments of `plain_layer` fit each other.
+
+    Raises:
+        TypeError: something is not a tensor.
+        KeyError: a weight is missing.
+        RuntimeError: a shape, dtype or device does not fit, or `batch_sizes` is empty or grows.
+    """
+    for name, tensor in (("rows", rows), ("h", h), ("c", c)):
+        check_tensor(tensor, name, function)
+    _check_matrix(rows, "rows", "(sum(batch_sizes), input_size)", function)
+    _check_matrix(h, "h", "(batch_sizes[0], hidden_size)", function)
+    sizes = list(batch_sizes)
+    grows = any(here < after for here, after in itertools.pairwise(sizes))
+    if not sizes or grows or sum(sizes) != len(rows):
+        raise RuntimeError(
+            f"{function}: expected batch_sizes of at least one step, never growing, with sum "
+            f"{len(rows)} as rows has shape {tuple(rows.shape)}, but got {sizes}"
+        )
+    _check_fits(h, (sizes[0], h.shape[1]), rows, "h", function)
+    _check_states_and_parameters(variant, rows, h, c, parameters, function)
+
+
+def _check_states_and_parameters(
+    variant: str, x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, function: str
+) -> None:
+    _check_fits(c, tuple(h.shape), x, "c", function)
+    for name, shape in shapes_of(variant, x.shape[1], h.shape[1], True).items():
+        if name in parameters:
+            check_tensor(parameters[name], name, function)
+            _check_fits(parameters[name], shape, x, name, function)
+        elif "bias" not in name:
+            raise KeyError(f"{function}: expected a parameter {name!r}, but got {[*parameters]}")
+
+
+def _check_matrix(tensor: Tensor, name: str, shape: str, function: str) -> None:
+    if tensor.ndim != 2:
+        raise RuntimeError(
+            f"{function}: expected {name} to have the shape {shape}, but got {tuple(tensor.shape)}"
+        )
+
+
+def _check_fits(
+    tensor: Tensor, shape: tuple[int, ...], x: Tensor, name: str, function: str
+) -> None:
+    if tuple(tensor.shape) != shape:
+        raise RuntimeError(
+            f"{function}: expected {name} to have the shape {shape}, but got {tuple(tensor.shape)}"
+        )
+    if tensor.device != x.device:
+        raise RuntimeError(
+            f"{function}: expected {name} to be on the device {x.device} of the input, "
+            f"but got {tensor.device}"
+        )
+    # Under autocast a state may come back in another dtype than the input.
+    if tensor.dtype != x.dtype and not _autocast_mixes(tensor, x):
+        raise RuntimeError(
+            f"{function}: expected {name} to have the dtype {x.dtype} of the input, "
+            f"but got {tensor.dtype}"
+        )
+
+
+def _autocast_mixes(tensor: Tensor, x: Tensor) -> bool:
+    available = torch.amp.is_autocast_available(x.device.type)
+    return (
+        available
+        and torch.is_autocast_enabled(x.device.type)
+        and tensor.is_floating_point()
+        and x.is_floating_point()
+    )

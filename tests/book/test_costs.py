@@ -1,0 +1,98 @@
+"""What a chapter costs is measured when it runs, and one that needs too much memory fails."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from bookbuild import costs
+from bookbuild.book import Book
+from bookbuild.costs import Cost
+from bookbuild.errors import BookError
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "pytest", "-p", "tests.chapter_costs", "-p", "no:cacheprovider"]
+COMMAND += ["--nbval-lax", "-rE", "--dist=loadfile"]
+CELLS = ["block = b'1' * 200_000_000", "del block"]
+
+
+def test_peak_is_what_was_held_at_once() -> None:
+    code = f"{'; '.join(CELLS)}; input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"print('up', flush=True); input(); {code}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        before = costs.peak_memory(process.pid)
+        process.stdin.write("\n")
+        until = time.monotonic() + 30
+        while (after := costs.peak_memory(process.pid)) < before + 190_000_000:
+            assert time.monotonic() < until, f"{before}, then {after}"
+            time.sleep(0.01)
+        process.stdin.write("\n")
+    assert after < before + 220_000_000
+    assert costs.peak_memory(process.pid) is None, "it has ended"
+
+
+def test_costs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    costs.keep(book, {"part/a": Cost(1.0, 10), "part/b": Cost(2.0, 20)})
+    costs.keep(book, {"part/b": Cost(3.0, 30)})
+    assert costs.kept(book) == {"part/a": Cost(1.0, 10), "part/b": Cost(3.0, 30)}
+
+
+def test_table() -> None:
+    lines = list(
+        costs.table(
+            ["part/a", "part/b", "part/c"],
+            {"part/a": Cost(1.0, 300_000_000), "part/c": Cost(2.5, 200_000_000)},
+        )
+    )
+    assert [line.split() for line in lines] == [
+        ["chapter", "time", "peak", "memory"],
+        ["part/a", "1.0", "s", "300", "MB"],
+        ["part/b", "not", "measured"],
+        ["part/c", "2.5", "s", "200", "MB"],
+        ["all", "in", "turn", "3.5", "s", "300", "MB"],
+    ]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_nothing_measured_yet(tmp_path: Path) -> None:
+    with pytest.raises(BookError, match=r"_build/costs.json is not there: run 'make test'"):
+        costs.show(Book(tmp_path))
+
+
+def test_nbval_measures_and_judges(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "notebooks" / "part"
+    folder.mkdir(parents=True)
+    for name, sources in {"small": ["1"], "large": CELLS}.items():
+        nbformat.write(new_notebook(cells=[*map(new_code_cell, sources)]), folder / f"{name}.ipynb")
+    limit = "from bookbuild import costs\ncosts.LARGEST_PEAK = 200_000_000\n"
+    (tmp_path / "conftest.py").write_text(limit)
+    (tmp_path / "pytest.ini").touch()
+
+    done = subprocess.run(
+        [*COMMAND, "--numprocesses=1", "tests"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert "3 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "ERROR tests/notebooks/part/large.ipynb::Cell 1" in done.stdout
+    assert "MB, and may need 200 MB" in done.stdout
+    kept = costs.kept(Book(tmp_path))
+    assert kept["part/small"].peak < 200_000_000 < kept["part/large"].peak
+    assert all(0 < cost.seconds < 600 for cost in kept.values())

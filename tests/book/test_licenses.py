@@ -1,0 +1,39 @@
+"""The list of licenses names all that is used."""
+
+import re
+
+import pytest
+
+from bookbuild import licenses
+from bookbuild.book import Book
+from bookbuild.errors import BookError
+
+
+def test_the_list_is_up_to_date(book: Book) -> None:
+    written = licenses.path(book).read_text(encoding="utf-8")
+    assert written == licenses.text(licenses.pinned(book)), "run 'make licenses', and read it"
+
+
+# A program that is only run, to check the spelling: nothing of it becomes a part of the book.
+RUN_ONLY = {"codespell"}
+
+
+def test_nothing_forbids_to_share_the_book(book: Book) -> None:
+    # What is shipped may be passed on under its own terms; tools under the GPL alone could not
+    # become a part of the site.
+    shared = {license for _, _, license in licenses.SHIPPED}
+    assert shared <= {"MIT", "BSD-2-Clause", "BSD-3-Clause", "OFL-1.1"}
+    for name in set(licenses.pinned(book)) - RUN_ONLY:
+        names = licenses.license_of(name).split(", ")
+        assert any("GPL" not in each for each in names), name
+
+
+def test_each_folder_that_comes_from_elsewhere_is_listed(book: Book) -> None:
+    folders = {path.parent.name for path in (book.source / "_static").rglob("LICENSE*")}
+    listed = " ".join(what for _, what, _ in licenses.SHIPPED)
+    assert folders == set(re.findall(r"`(\w+)/", listed))
+
+
+def test_a_package_that_is_not_there() -> None:
+    with pytest.raises(BookError, match="no-such-package is not installed"):
+        licenses.license_of("no-such-package")

@@ -1,0 +1,404 @@
+"""How far each norm may be from the same norm in float64, forward and backward.
+
+Every norm here is the reference applied to its own groups of values: a row, a group of channels,
+a channel of a sample, or a channel of the batch. That is the oracle, and what the bounds are made
+of: with n values in a group, r its reciprocal deviation, and u half a unit of the last place,
+
+    y       K u |gamma| max|xhat|                 and a last rounding
+    dx      K u r max|g| (1 + max|xhat|)^2        g = gamma dy; the formula has three terms of g,
+                                                  two of which are multiplied by xhat
+    dgamma  K u sum |dy| max|xhat|                the sum runs over all that shares the gain
+    dbeta   K u sum |dy|
+
+Sums of n values lose at most n u of the sum of their sizes; K holds that, the roundings of some
+ten operations, and the factor 8 up to which a mean may exceed the deviation before it is taken
+away twice (`lnbook.functional.layer_norm_function`). Float16 and bfloat16 are computed in float32
+and rounded once, so their u enters the last rounding alone.
+
+PyTorch's kernel, which is the form "fast" of LayerNorm, takes the mean away once: there max|xhat|
+becomes max|xhat| + r max|x|. So does the reference, which is the limit where the norm is itself in
+float64.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.func import functional_call
+
+from lnbook import functional as f
+from lnbook import reference
+from lnbook.functional import _blocks
+from lnbook.layers import BatchNorm1d, BatchNorm2d, LayerNorm, LayerNorm2d, RMSNorm
+
+settings.register_profile("float64_bounds", derandomize=True, deadline=None, database=None)
+repeatable = settings(settings.get_profile("float64_bounds"), max_examples=400)
+
+FULL = (torch.float32, torch.float64)
+DTYPES = (torch.float16, torch.bfloat16, *FULL)
+EPSILONS = (1e-12, 1e-6, 1e-5, 1e-3, 0.5, 4.0)
+
+
+def constant_of(n: int) -> float:
+    """K of the head of this module."""
+    return 8.0 * (4.0 + n)
+
+
+class Norm(NamedTuple):
+    """A norm of tensors `(N, C, *)`.
+
+    Attributes:
+        call: of input, weight, bias (None for a root mean square) and eps.
+        groups: from the shape of the input to the shape in which each row is a group, after the
+            permutation of the dimensions that comes with it.
+        by_feature: whether weight and bias have the shape `(C, *)`, and not `(C,)`.
+        centered: whether a mean is taken away.
+        least: how many values a group must have.
+        dimensions: how many the input may have.
+        kernel: whether it is PyTorch's.
+    """
+
+    call: Callable[..., torch.Tensor]
+    groups: Callable[[tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+    by_feature: bool = False
+    centered: bool = True
+    least: int = 1
+    dimensions: tuple[int, ...] = (2, 3, 4)
+    kernel: bool = False
+
+
+def straight(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(range(len(shape)))
+
+
+def of_rows(shape: tuple[int, ...]) -> Any:
+    return straight(shape), (shape[0], math.prod(shape[1:]))
+
+
+def of_channel_groups(shape: tuple[int, ...]) -> Any:
+    return straight(shape), (shape[0] * 2, math.prod(shape[1:]) // 2)
+
+
+def of_samples(shape: tuple[int, ...]) -> Any:
+    return straight(shape), (shape[0] * shape[1], math.prod(shape[2:]))
+
+
+def of_batch(shape: tuple[int, ...]) -> Any:
+    return (1, 0, *range(2, len(shape))), (shape[1], shape[0] * math.prod(shape[2:]))
+
+
+def of_positions(shape: tuple[int, ...]) -> Any:
+    return (0, 2, 3, 1), (shape[0] * shape[2] * shape[3], shape[1])
+
+
+def layer(kind: Any, **options: Any) -> Callable[..., torch.Tensor]:
+    """A module as a function."""
+
+    def call(x: Any, weight: Any, bias: Any, eps: float) -> torch.Tensor:
+        sizes = tuple(weight.shape) if kind in (LayerNorm, RMSNorm) else len(weight)
+        module = kind(sizes, eps, dtype=weight.dtype, **options)
+        given = {"weight": weight, "bias": bias}
+        return functional_call(module, {k: v for k, v in given.items() if v is not None}, (x,))
+
+    return call
+
+
+def rms(function: Any) -> Callable[..., torch.Tensor]:
+    return lambda x, w, _, eps: function(x, tuple(w.shape), w, eps)
+
+
+def rows(function: Any) -> Callable[..., torch.Tensor]:
+    return lambda x, w, b, eps: function(x, tuple(w.shape), w, b, eps)
+
+
+NORMS = {
+    "layer_norm": Norm(rows(f.layer_norm), of_rows, True),
+    "LayerNormFunction": Norm(rows(f.LayerNormFunction.apply), of_rows, True),
+    "LayerNorm-fast": Norm(layer(LayerNorm), of_rows, True, kernel=True),
+    "LayerNorm-rows": Norm(layer(LayerNorm, form="rows"), of_rows, True),
+    "LayerNorm-plain": Norm(layer(LayerNorm, form="plain"), of_rows, True),
+    "rms_norm": Norm(rms(f.rms_norm), of_rows, True, False),
+    "RMSNormFunction": Norm(rms(f.RMSNormFunction.apply), of_rows, True, False),
+    "RMSNorm-fast": Norm(layer(RMSNorm), of_rows, True, False),
+    "RMSNorm-plain": Norm(layer(RMSNorm, form="plain"), of_rows, True, False),
+    "LayerNorm2d-plain": Norm(layer(LayerNorm2d, form="plain"), of_positions, dimensions=(4,)),
+    "LayerNorm2d-rows": Norm(layer(LayerNorm2d, form="rows"), of_positions, dimensions=(4,)),
+    "group_norm": Norm(
+        lambda x, w, b, eps: f.group_norm(x, 2, w, b, eps), of_channel_groups, least=2
+    ),
+    "instance_norm": Norm(
+        lambda x, w, b, eps: f.instance_norm(x, None, None, w, b, eps=eps),
+        of_samples,
+        least=2,
+        dimensions=(3, 4),
+    ),
+    "batch_norm": Norm(
+        lambda x, w, b, eps: f.batch_norm(x, None, None, w, b, True, eps=eps), of_batch, least=2
+    ),
+    "BatchNorm1d": Norm(layer(BatchNorm1d), of_batch, least=2, dimensions=(2, 3)),
+    "BatchNorm2d": Norm(layer(BatchNorm2d), of_batch, least=2, dimensions=(4,)),
+}
+
+
+# A training batch needs an eps above 0, as in PyTorch.
+REFUSE_ZERO = {"batch_norm", "BatchNorm1d", "BatchNorm2d", "instance_norm"}
+
+
+@st.composite
+def shapes(draw: Any, norm: Norm, least_batch: int = 0) -> tuple[int, ...]:
+    """Draw an input's shape: an empty batch and groups of one value are among them."""
+    channels = 2 * draw(st.integers(1, 3)) if norm.groups is of_channel_groups else None
+    sizes = [draw(st.integers(least_batch, 3)), channels or draw(st.integers(1, 6))]
+    sizes += [draw(st.integers(1, 4)) for _ in range(draw(st.sampled_from(norm.dimensions)) - 2)]
+    shape = tuple(sizes)
+    if norm.groups(shape)[1][1] < norm.least:  # what it refuses: one more value
+        if norm.groups is of_channel_groups:
+            sizes[1] = 4
+        else:
+            sizes[0 if norm.groups is of_batch else -1] = 2
+    return tuple(sizes)
+
+
+def drawn(shape: tuple[int, ...], rng: np.random.Generator, far: float) -> np.ndarray:
+    """Values whose scale differs by group, and whose offset reaches `far` times the scale."""
+    lengths = (*shape[:1], *[1] * (len(shape) - 1))
+    scale = 10.0 ** rng.uniform(-1.5, 1.5, lengths)
+    return scale * (rng.standard_normal(shape) + far * rng.standard_normal(lengths))
+
+
+def strided(x: torch.Tensor, way: str) -> torch.Tensor:
+    """The same values, otherwise in memory."""
+    if way == "reversed":
+        order = tuple(reversed(range(x.ndim)))
+        return x.permute(order).contiguous().permute(order)
+    if way == "gaps":
+        memory = torch.full((*x.shape, 2), torch.nan, dtype=x.dtype)
+        memory[..., 0] = x
+        return memory[..., 0]
+    return x
+
+
+class Exact(NamedTuple):
+    """Results in float64, and beside each the size that its error is measured by."""
+
+    y: Any
+    grads: list[Any]
+    y_size: Any
+    grad_sizes: list[Any]
+
+
+def exactly(norm: Norm, tensors: list[torch.Tensor], eps: float, once: bool = False) -> Exact:
+    """Apply the reference to each group, and add up what shares a gain.
+
+    `once` says that the mean is taken away once, in the norm or, beside it, in the reference.
+    """
+    x, weight, bias, upstream = (tensor.double().numpy() for tensor in tensors)
+    order, flat = norm.groups(x.shape)
+    back = np.argsort(order)
+    permuted = tuple(x.shape[i] for i in order)
+    column = weight.shape if norm.by_feature else (-1, *[1] * (x.ndim - 2))
+
+    def as_groups(array: Any) -> Any:
+        return np.broadcast_to(array, x.shape).transpose(order).reshape(flat)
+
+    def as_input(array: Any) -> Any:
+        return np.broadcast_to(array, flat).reshape(permuted).transpose(back)
+
+    g = as_groups(upstream * weight.reshape(column))
+    groups, count = as_groups(x), flat[1]
+    if norm.centered:
+        forward = reference.layer_norm_forward(groups, normalized_shape=count, eps=eps)
+        xhat, r = forward.normalized, forward.rstd
+        grad_x = reference.layer_norm_backward(g, groups, count, eps=eps)[0]
+    else:
+        xhat = reference.rms_norm(groups, count, eps=eps)
+        r = 1.0 / np.sqrt((groups**2).mean(axis=1, keepdims=True) + eps)
+        grad_x = reference.rms_norm_backward(g, groups, count, eps=eps)[0]
+    largest = np.abs(xhat).max(axis=1, keepdims=True, initial=0.0)
+    if once:
+        largest = largest + r * np.abs(groups).max(axis=1, keepdims=True, initial=0.0)
+    shared = (0,) if norm.by_feature else (0, *range(2, x.ndim))
+    normalized, top = as_input(xhat), as_input(largest)
+    y = normalized * weight.reshape(column)
+    y_size = np.abs(weight.reshape(column)) * top
+    grads = [as_input(grad_x), (upstream * normalized).sum(axis=shared)]
+    g_top = np.abs(g).max(axis=1, keepdims=True, initial=0.0)
+    sizes = [as_input(r * g_top * (1.0 + largest) ** 2), (np.abs(upstream) * top).sum(axis=shared)]
+    if norm.centered:
+        y = y + bias.reshape(column)
+        y_size = y_size + np.abs(bias.reshape(column))
+        grads.append(upstream.sum(axis=shared))
+        sizes.append(np.abs(upstream).sum(axis=shared))
+    return Exact(y, grads, y_size, sizes)
+
+
+def tensors_for(
+    norm: Norm, shape: tuple[int, ...], dtype: torch.dtype, seed: int, far: float
+) -> list[torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    features = shape[1:] if norm.by_feature else shape[1:2]
+    arrays = (
+        drawn(shape, rng, far),
+        *rng.standard_normal((2, *features)),
+        rng.standard_normal(shape),
+    )
+    return [torch.tensor(array).to(dtype) for array in arrays]
+
+
+def assert_within(ours: torch.Tensor, exact: Any, size: Any, factor: float) -> None:
+    """Compare with the bound of the head of this module; NaN fails."""
+    dtype = ours.dtype
+    last = torch.finfo(dtype).eps / 2
+    inner = min(last, 2.0**-24)
+    # Below the smallest normal number there are fewer digits.
+    floor = torch.finfo(dtype).smallest_normal * last * 2
+    found = ours.detach().double().numpy()
+    bound = factor * inner * size + 2 * last * np.abs(exact) + floor
+    worst = np.abs(found - exact) - bound
+    assert bool((worst <= 0.0).all()), f"beyond the bound by {worst.max()}"
+
+
+@repeatable
+@given(
+    st.data(),
+    st.sampled_from(sorted(NORMS)),
+    st.sampled_from(DTYPES),
+    st.sampled_from(EPSILONS),
+    st.sampled_from([0.0, 3.0, 300.0, 1e5]),
+    st.sampled_from(["dense", "reversed", "gaps"]),
+    st.sampled_from([1, 7, 2**19]),
+    st.integers(0, 2**32 - 1),
+)
+def test_forward_and_backward_are_within_the_bounds(
+    data: Any,
+    name: str,
+    dtype: torch.dtype,
+    eps: float,
+    far: float,
+    way: str,
+    block: int,
+    seed: int,
+) -> None:
+    norm = NORMS[name]
+    if norm.kernel and dtype not in FULL:
+        dtype = torch.float32  # how PyTorch's kernel rounds half types is not ours to say
+    shape = data.draw(shapes(norm))
+    far = min(far, 30.0) if dtype == torch.float16 else far
+    given_tensors = tensors_for(norm, shape, dtype, seed, far)
+    exact = exactly(norm, given_tensors, eps, norm.kernel or dtype == torch.float64)
+    x, weight, bias, upstream = given_tensors
+    x = strided(x, way).requires_grad_()
+    inputs = [x, weight.requires_grad_()]
+    if norm.centered:
+        inputs.append(bias.requires_grad_())
+    before, _blocks.BLOCK = _blocks.BLOCK, block
+    try:
+        y = norm.call(x, weight, bias if norm.centered else None, eps)
+        grads = torch.autograd.grad(y, inputs, strided(upstream, way))
+    finally:
+        _blocks.BLOCK = before
+    assert y.shape == x.shape
+    assert y.dtype == dtype
+    factor = constant_of(norm.groups(shape)[1][1])
+    assert_within(y, exact.y, exact.y_size, factor)
+    shared = x.numel() // max(1, weight.numel())
+    for grad, expected, size in zip(grads, exact.grads, exact.grad_sizes, strict=True):
+        assert_within(grad, expected, size, factor + shared)
+
+
+@repeatable
+@given(
+    st.data(),
+    st.sampled_from(sorted(NORMS)),
+    st.sampled_from(FULL),
+    st.sampled_from([math.inf, -math.inf, math.nan, 1e30, -3e38]),
+    st.integers(0, 2**32 - 1),
+)
+def test_what_is_not_finite_or_overflows_makes_its_own_group_nan_and_no_other(
+    data: Any, name: str, dtype: torch.dtype, bad: float, seed: int
+) -> None:
+    norm = NORMS[name]
+    shape = data.draw(shapes(norm, least_batch=1))
+    x, weight, bias, _ = tensors_for(norm, shape, dtype, seed, 1.0)
+    order, flat = norm.groups(shape)
+    place = data.draw(st.integers(0, x.numel() - 1))
+    spoiled = x.clone()
+    spoiled.view(-1)[place] = bad
+    hit = torch.zeros(shape, dtype=torch.bool)
+    hit.view(-1)[place] = True
+    touched = hit.permute(order).reshape(flat).any(1, keepdim=True).expand(flat)
+    touched = touched.reshape([shape[i] for i in order]).permute(*np.argsort(order).tolist())
+    ours, clean = (
+        norm.call(t, weight, bias if norm.centered else None, 1e-5) for t in (spoiled, x)
+    )
+    # A square of 1e30 overflows in float32 alone. A centered group of one value is 0.
+    overflows = math.isfinite(bad) and dtype == torch.float32
+    if not math.isfinite(bad) or (overflows and (flat[1] > 1 or not norm.centered)):
+        # PyTorch's kernel of LayerNorm may give 0 for what overflows.
+        assert bool(ours[touched].isnan().all()) or (norm.kernel and math.isfinite(bad))
+    elif not overflows:
+        assert bool(ours.isfinite().all())
+    assert torch.equal(ours[~touched], clean[~touched])
+
+
+@repeatable
+@given(
+    st.data(),
+    st.sampled_from(sorted(name for name, norm in NORMS.items() if norm.centered)),
+    st.sampled_from(DTYPES),
+    st.sampled_from([0.0, -0.0, 1e-40, 0.1, -7.7, 4096.3, 5e4]),
+    st.sampled_from(EPSILONS),
+)
+def test_constant_groups_give_exactly_the_bias(
+    data: Any, name: str, dtype: torch.dtype, value: float, eps: float
+) -> None:
+    norm = NORMS[name]
+    dtype = torch.float32 if norm.kernel and dtype not in FULL else dtype
+    shape = data.draw(shapes(norm))
+    _, weight, bias, _ = tensors_for(norm, shape, dtype, 1, 1.0)
+    y = norm.call(torch.full(shape, value, dtype=dtype), weight, bias, eps)
+    column = tuple(bias.shape) if norm.by_feature else (-1, *[1] * (len(shape) - 2))
+    assert torch.equal(y, bias.reshape(column).expand(shape))
+
+
+@repeatable
+@given(st.data(), st.sampled_from(sorted(NORMS)), st.sampled_from(DTYPES), st.integers(0, 99))
+def test_subnormal_numbers_are_numbers(data: Any, name: str, dtype: torch.dtype, seed: int) -> None:
+    norm = NORMS[name]
+    shape = data.draw(shapes(norm, least_batch=1))
+    x, weight, bias, upstream = tensors_for(norm, shape, torch.float64, seed, 1.0)
+    tiny = torch.finfo(dtype).smallest_normal
+    tensors = [t.to(dtype) for t in (x * (tiny / 64), weight, bias, upstream)]
+    exact = exactly(norm, tensors, 1e-5, norm.kernel or dtype == torch.float64)
+    y = norm.call(*tensors[:2], tensors[2] if norm.centered else None, 1e-5)
+    factor = constant_of(norm.groups(shape)[1][1])
+    # The differences may themselves be below the smallest number of the dtype of computing.
+    least = torch.finfo(torch.float32).smallest_normal * 1e-5**-0.5
+    assert_within(y, exact.y, exact.y_size + least / 2.0**-24, factor)
+
+
+@repeatable
+@given(
+    st.data(),
+    st.sampled_from(sorted(set(NORMS) - REFUSE_ZERO)),
+    st.sampled_from(FULL),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_zero_eps_makes_nan_of_constant_groups_alone(
+    data: Any, name: str, dtype: torch.dtype, seed: int
+) -> None:
+    norm = NORMS[name]
+    shape = data.draw(shapes(norm, least_batch=1))
+    tensors = tensors_for(norm, shape, dtype, seed, 1.0)
+    bias = tensors[2] if norm.centered else None
+    constant = torch.full(shape, 0.1 if norm.centered else 0.0, dtype=dtype)
+    assert bool(norm.call(constant, tensors[1], bias, 0.0).isnan().all())
+    count = norm.groups(shape)[1][1]
+    if count >= 3 or not norm.centered:  # two values may be nearly equal, and one is constant
+        exact = exactly(norm, tensors, 0.0, norm.kernel or dtype == torch.float64)
+        y = norm.call(*tensors[:2], bias, 0.0)
+        assert_within(y, exact.y, exact.y_size, constant_of(count))

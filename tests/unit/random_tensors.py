@@ -1,0 +1,22 @@
+"""Random parameters and inputs, the same on every machine."""
+
+import numpy as np
+import torch
+
+
+def randomized(module, seed=0):
+    """Give the parameters random values: ones and zeros would hide mistakes."""
+    rng = np.random.default_rng(seed)
+    with torch.no_grad():
+        for _, parameter in sorted(module.named_parameters()):
+            parameter.copy_(torch.tensor(0.5 * rng.standard_normal(parameter.shape)))
+    return module
+
+
+def random_tensor(*shape, dtype=torch.float64, seed=1):
+    return torch.tensor(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
+
+
+def random_input(shape, dtype=torch.float32, seed=1):
+    """Like `random_tensor`, but with a mean that is not 0."""
+    return (2.0 * random_tensor(*shape, seed=seed) + 1.0).to(dtype)
