@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from pathlib import Path
@@ -36,50 +37,22 @@ def _run(options: argparse.Namespace, root: Path) -> None:
         print(f"Nothing has changed since the last build: {root / '_build/html' / what}")
         return
     # Sphinx and all that comes with it take seconds to import: only where they are needed.
-    from bookbuild import (
-        check_links,
-        costs,
-        differences,
-        licenses,
-        lint_cells,
-        references,
-        reproduce,
-        site,
-        update_pins,
-    )
     from bookbuild.book import Book
-    from bookbuild.mutants.run import mutants
+    from bookbuild.commands import COMMANDS
 
-    if options.command in ("book", "pdf"):
-        site.build(Book(root), quiet=not options.verbose)
-    elif options.command == "lint":
-        lint_cells.lint(Book(root))
-    elif options.command == "check-links":
-        check_links.check(Book(root))
-    elif options.command == "differences":
-        differences.show(Book(root))
-    elif options.command == "update-pins":
-        update_pins.update_pins(Book(root), options.packages, options.index)
-    elif options.command == "reproduce":
-        reproduce.reproduce(Book(root), options.threads, options.vectors or reproduce.widths())
-    elif options.command == "mutants":
-        mutants(Book(root), options.bug, everything=options.all)
-    elif options.command == "costs":
-        costs.show(Book(root))
-    elif options.command == "licenses":
-        licenses.write(Book(root))
-    else:
-        references.renew(Book(root), options.chapter, everything=options.all)
+    COMMANDS[options.command](Book(root), options)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bookbuild", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="the folder of the book")
     commands = parser.add_subparsers(dest="command", required=True)
-    book = commands.add_parser("book", help="build the site")
-    book.add_argument("--verbose", action="store_true", help="show what Sphinx does")
-    pdf = commands.add_parser("pdf", help="build the site and print it as one PDF")
-    pdf.add_argument("--verbose", action="store_true", help="show what Sphinx does")
+    for name, what in (
+        ("book", "build the site"),
+        ("pdf", "build the site and print it as one PDF"),
+    ):
+        build = commands.add_parser(name, help=what)
+        build.add_argument("--verbose", action="store_true", help="show what Sphinx does")
     notebooks = commands.add_parser("notebooks", help="renew the executed references")
     notebooks.add_argument("chapter", nargs="*", help="for example formula/step-by-step")
     notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
@@ -90,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     update.add_argument("packages", nargs="*", help="raise only these, and what they need")
     update.add_argument("--index", default="", help="an extra package index")
     again = commands.add_parser("reproduce", help="compare every output under several settings")
+    again.add_argument("chapter", nargs="*", help="default: all")
     again.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     again.add_argument("--vectors", nargs="+", help="default: all that the processor has")
     bugs = commands.add_parser("mutants", help="put known bugs into copies of lnbook")
@@ -103,4 +77,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    status = main()
+    gc.freeze()  # Python would look through millions of nodes for what it may free, then end
+    raise SystemExit(status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -125,6 +126,20 @@ class Book:
         if problems:
             raise BookError(*problems)
         return tuple(chapters)
+
+    def named(self, names: Sequence[str]) -> list[Chapter]:
+        """The chapters of these names.
+
+        Raises:
+            BookError: if there is no chapter of a name.
+        """
+        chapters = {chapter.name: chapter for chapter in self.chapters}
+        unknown = [name for name in names if name not in chapters]
+        if unknown:
+            raise BookError(
+                f"no chapter is called {', '.join(unknown)}; there are: {', '.join(chapters)}"
+            )
+        return [chapters[name] for name in names]
 
     def reference(self, chapter: Chapter) -> Path:
         """Where the executed reference of a chapter lies."""

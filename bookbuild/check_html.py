@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
@@ -19,47 +22,96 @@ FAULTS = {
     ".cell_output .traceback": "a traceback",
     "div.dropdown": "a box that is to be folded, but has no title to unfold it by",
 }
+NAME = re.compile(r"[\w-]+")
 RAW_ROLE = re.compile(r"\{[a-z][a-z:]*\}`")
 FILE_NAME = re.compile(r"^\S*\.\w{2,4}$")
 LOADS = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
+# What was found by other checks than these does not count.
+CHECKS = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 SHORTEST_ALT = 20
 SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 50, 160  # what search engines and shared links show
 
 
-def problems_of(html: Path) -> list[str]:
-    """Every fault of every page, a line each."""
-    pages = sorted(
+@dataclass(frozen=True)
+class Page:
+    """What is to be known of a page, to be looked for once as long as it stays the same.
+
+    Attributes:
+        faults: what is wrong with it, whatever the other pages are.
+        description: what search engines show of it.
+        targets: where it links to inside the site, as it says so.
+        anchors: the places in it that a link can name.
+    """
+
+    faults: list[str]
+    description: str
+    targets: list[str]
+    anchors: list[str]
+
+
+class Pages:
+    """The pages of a site, each read when it is asked for.
+
+    Args:
+        memory: a file with what earlier checks found, if there is one.
+    """
+
+    def __init__(self, memory: Path | None = None) -> None:
+        self._memory = memory
+        self._earlier: dict[str, dict[str, Any]] = {}
+        if memory and memory.exists():
+            self._earlier = json.loads(memory.read_text(encoding="utf-8"))
+        self._found: dict[str, Page] = {}
+        self._of: dict[Path, Page] = {}
+
+    def __getitem__(self, path: Path) -> Page:
+        if path not in self._of:
+            text = path.read_text(encoding="utf-8")
+            key = hashlib.sha256(f"{path.name}\n{CHECKS}\n{text}".encode()).hexdigest()
+            known = self._earlier.get(key)
+            self._of[path] = self._found[key] = Page(**known) if known else _look_at(path, text)
+        return self._of[path]
+
+    def remember(self) -> None:
+        """Write down what was asked for."""
+        if self._memory:
+            found = {key: asdict(page) for key, page in self._found.items()}
+            self._memory.write_text(json.dumps(found), encoding="utf-8")
+
+
+def problems_of(html: Path, memory: Path | None = None) -> list[str]:
+    """Every fault of every page, a line each; pages that `memory` tells of are not read again."""
+    paths = sorted(
         path for path in html.rglob("*.html") if path.relative_to(html).parts[0][0] != "_"
     )
-    if not pages:
+    if not paths:
         return [f"{html}: there is no page"]
+    pages = Pages(memory)
     found = [
         f"{path.relative_to(html).as_posix()}: {problem}"
-        for path in pages
-        for problem in _page(html, path)
+        for path in paths
+        for problem in [*pages[path].faults, *_broken_links(path, pages)]
     ]
-    return found + list(_same_descriptions(html, pages))
+    found += _same_descriptions(html, paths, pages)
+    pages.remember()
+    return found
 
 
-@cache
-def _read(path: Path, _changed: int) -> BeautifulSoup:
-    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+def _look_at(path: Path, text: str) -> Page:
+    soup = BeautifulSoup(text, "lxml")
+    faults = list(_shown(soup, text))
+    faults += [*_raw_text(soup), *_head(soup), *_loads(soup)]
+    if path.name not in MADE_BY_SPHINX:
+        faults += _alternatives(soup)
+    return Page(faults, _description(soup), list(_targets(soup)), sorted(_anchors(soup)))
 
 
-def _soup(path: Path) -> BeautifulSoup:
-    return _read(path, path.stat().st_mtime_ns)
-
-
-def _page(html: Path, path: Path) -> Iterator[str]:
-    soup = _soup(path)
+def _shown(soup: BeautifulSoup, text: str) -> Iterator[str]:
     for selector, what in FAULTS.items():
+        if not all(name in text for name in NAME.findall(selector)):
+            continue  # looking through all of a page takes long
         for tag in soup.select(selector):
             yield f"shows {what}: {' '.join(tag.get_text().split())[:120]}"
-    yield from _raw_text(soup)
-    yield from _head(soup)
-    yield from _links(html, path, soup)
-    if path.name not in MADE_BY_SPHINX:
-        yield from _alternatives(soup)
 
 
 def _raw_text(soup: BeautifulSoup) -> Iterator[str]:
@@ -85,10 +137,10 @@ def _head(soup: BeautifulSoup) -> Iterator[str]:
         yield "has no title"
 
 
-def _same_descriptions(html: Path, pages: list[Path]) -> Iterator[str]:
+def _same_descriptions(html: Path, paths: list[Path], pages: Pages) -> Iterator[str]:
     first: dict[str, Path] = {}
-    for path in pages:
-        description = _description(_soup(path))
+    for path in paths:
+        description = pages[path].description
         if description and first.setdefault(description, path) != path:
             other = first[description].relative_to(html).as_posix()
             yield f"{path.relative_to(html).as_posix()}: has the same description as {other}"
@@ -101,17 +153,28 @@ def _alternatives(soup: BeautifulSoup) -> Iterator[str]:
             yield f"has an image without a text that tells what it shows: {image.get('src')}"
 
 
-def _links(html: Path, path: Path, soup: BeautifulSoup) -> Iterator[str]:
+def _addresses(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
     for tag in soup.find_all([*LOADS, "a"]):
         target = tag.get("href" if tag.name == "a" else LOADS[tag.name])
-        if not isinstance(target, str) or not target:
-            continue
-        parts = urlsplit(target)
-        if parts.scheme in ("http", "https") or parts.netloc:
-            if tag.name != "a" and not _names_only(tag):
-                yield f"loads from another host: {target}"
-        elif not parts.scheme:
-            yield from _internal(html, path, target)
+        if isinstance(target, str) and target:
+            yield tag, target
+
+
+def _loads(soup: BeautifulSoup) -> Iterator[str]:
+    for tag, target in _addresses(soup):
+        if tag.name != "a" and _is_outside(target) and not _names_only(tag):
+            yield f"loads from another host: {target}"
+
+
+def _targets(soup: BeautifulSoup) -> Iterator[str]:
+    for _, target in _addresses(soup):
+        if not _is_outside(target) and not urlsplit(target).scheme:
+            yield target
+
+
+def _is_outside(target: str) -> bool:
+    parts = urlsplit(target)
+    return parts.scheme in ("http", "https") or bool(parts.netloc)
 
 
 def _names_only(tag: Tag) -> bool:
@@ -119,22 +182,23 @@ def _names_only(tag: Tag) -> bool:
     return tag.name == "link" and "canonical" in (tag.get("rel") or [])
 
 
-def _internal(html: Path, path: Path, target: str) -> Iterator[str]:
-    parts = urlsplit(target)
-    file = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-    if file.is_dir():
-        file = file / "index.html"
-    if not file.exists():
-        yield f"links to a file that does not exist: {target}"
-    elif parts.fragment and file.suffix == ".html" and not parts.fragment.startswith(":~:"):
-        name = unquote(parts.fragment)
-        if name not in _anchors(file, file.stat().st_mtime_ns):
+def _anchors(soup: BeautifulSoup) -> set[str]:
+    return {str(tag["id"]) for tag in soup.find_all(id=True)} | {
+        str(tag["name"]) for tag in soup.find_all("a", attrs={"name": True})
+    }
+
+
+def _broken_links(path: Path, pages: Pages) -> Iterator[str]:
+    for target in pages[path].targets:
+        parts = urlsplit(target)
+        file = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+        if file.is_dir():
+            file = file / "index.html"
+        if not file.exists():
+            yield f"links to a file that does not exist: {target}"
+        elif file.suffix == ".html" and not _is_there(unquote(parts.fragment), pages[file]):
             yield f"links to a place that does not exist: {target}"
 
 
-@cache
-def _anchors(path: Path, _changed: int) -> frozenset[str]:
-    soup = _soup(path)
-    return frozenset(str(tag["id"]) for tag in soup.find_all(id=True)) | frozenset(
-        str(tag["name"]) for tag in soup.find_all("a", attrs={"name": True})
-    )
+def _is_there(fragment: str, page: Page) -> bool:
+    return not fragment or fragment.startswith(":~:") or fragment in page.anchors

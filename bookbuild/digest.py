@@ -11,7 +11,7 @@ import ast
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,8 @@ def package_digest(book: Book, chapter: Chapter) -> str:
     """
     found = modules(book, chapter)
     texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}
-    named = set(_strings([*map(_python, _sources(chapter)), *texts.values()]))
+    sources = [*map(_python, _sources(chapter)), *texts.values()]
+    named = frozenset().union(*map(_strings, sources))
     packages = [path.parent for path in found.values() if path.name == "__init__.py"]
     data = (path for folder in packages for path in folder.glob("*.json") if path.stem in named)
     return digest(texts | {path.name: path.read_text(encoding="utf-8") for path in data})
@@ -81,7 +82,7 @@ def modules(book: Book, chapter: Chapter) -> dict[str, Path]:
             if module not in found:
                 found[module] = path
                 text = path.read_text(encoding="utf-8")
-                wanted |= set(_imports(text, package=_package_of(module, path)))
+                wanted |= _imports(text, package=_package_of(module, path))
     return dict(sorted(found.items()))
 
 
@@ -89,16 +90,15 @@ def _sources(chapter: Chapter) -> list[str]:
     return [cell.source for cell in chapter.code_cells]
 
 
-def _strings(sources: Iterable[str]) -> Iterator[str]:
-    """The string constants of sources."""
-    for source in sources:
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
-            continue  # running the cell says it better
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+@cache
+def _strings(source: str) -> frozenset[str]:
+    """The string constants of a source."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return frozenset()  # running the cell says it better
+    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return frozenset(value for value in constants if isinstance(value, str))
 
 
 def _python(source: str) -> str:
@@ -108,12 +108,14 @@ def _python(source: str) -> str:
     )
 
 
-def _imports(source: str, package: str = "") -> Iterator[str]:
+@cache
+def _imports(source: str, package: str = "") -> frozenset[str]:
     """The dotted names under lnbook that a source imports."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
-        return  # running the cell says it better
+        return frozenset()  # running the cell says it better
+    found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -126,7 +128,8 @@ def _imports(source: str, package: str = "") -> Iterator[str]:
             ]
         else:
             continue
-        yield from (name for name in names if name.split(".")[0] == "lnbook")
+        found.update(name for name in names if name.split(".")[0] == "lnbook")
+    return frozenset(found)
 
 
 def _files(package: Path, name: str) -> list[Path]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from nbformat import NotebookNode
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter
 from bookbuild.differences import difference
-from bookbuild.errors import BookError
 from bookbuild.execute import execute_all
 from bookbuild.outputs import ensure, kept, read_notebook, with_text_of, write_notebook
 
 
-def renew(book: Book, names: Iterable[str] = (), *, everything: bool = False) -> None:
+def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
     """Renew the references of the chapters that changed, or of those named, or of all.
 
     Either all of them are renewed or, if one chapter fails, none.
@@ -22,7 +21,7 @@ def renew(book: Book, names: Iterable[str] = (), *, everything: bool = False) ->
     Raises:
         BookError: if a name is no chapter, or a chapter fails.
     """
-    forced = _named(book, names) if not everything else list(book.chapters)
+    forced = book.named(names) if not everything else list(book.chapters)
     execute_all(book, forced, lambda chapter, nb: write_notebook(kept(book, chapter), nb))
     executed = ensure(book)
     for chapter in forced:  # where the reference still holds, `ensure` has taken that one
@@ -35,16 +34,6 @@ def renew(book: Book, names: Iterable[str] = (), *, everything: bool = False) ->
     print(f"{changed} of {len(book.chapters)} reference(s) renewed")
     if changed:
         print("Read the differences, then commit the references with the change that caused them.")
-
-
-def _named(book: Book, names: Iterable[str]) -> list[Chapter]:
-    chapters = {chapter.name: chapter for chapter in book.chapters}
-    unknown = [name for name in names if name not in chapters]
-    if unknown:
-        raise BookError(
-            f"no chapter is called {', '.join(unknown)}; there are: {', '.join(chapters)}"
-        )
-    return [chapters[name] for name in names]
 
 
 def _replace(book: Book, chapter: Chapter, new: NotebookNode) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bookbuild.book import Book
+from bookbuild.chapter import Chapter
 from bookbuild.comparing import Difference, Result, compare
 from bookbuild.errors import BookError
 
@@ -49,12 +50,22 @@ def widths() -> tuple[str, ...]:
     return WIDTHS[: WIDTHS.index(widest) + 1] if widest in WIDTHS else WIDTHS[:1]
 
 
-def reproduce(book: Book, threads: Sequence[int], vectors: Sequence[str]) -> None:
-    """Compare every reference under every setting; print a table, chapter by setting.
+def reproduce(
+    book: Book, names: Sequence[str], threads: Sequence[int], vectors: Sequence[str]
+) -> None:
+    """Compare references under every setting; print a table, chapter by setting.
+
+    Args:
+        book: the book.
+        names: compare the references of these chapters; without any, of all.
+        threads: the numbers of threads.
+        vectors: the vector widths.
 
     Raises:
-        BookError: if this processor lacks a vector width, or an output differs anywhere.
+        BookError: if there is no chapter of a name, this processor lacks a vector width, or an
+            output differs anywhere.
     """
+    chapters = book.named(names) or list(book.chapters)
     missing = [name for name in vectors if name not in widths()]
     if missing:
         raise BookError(
@@ -63,9 +74,9 @@ def reproduce(book: Book, threads: Sequence[int], vectors: Sequence[str]) -> Non
     settings = [Setting(*pair) for pair in itertools.product(threads, vectors)]
     found: dict[Setting, dict[str, Result]] = {}
     for setting in settings:
-        print(f"Comparing every chapter: {setting}", flush=True)
-        found[setting] = run(book, setting)
-    names = [chapter.name for chapter in book.chapters]
+        print(f"Comparing {len(chapters)} chapter(s): {setting}", flush=True)
+        found[setting] = run(book, setting, chapters)
+    names = [chapter.name for chapter in chapters]
     print("", *table(names, found), sep="\n")
     problems = [
         f"{name}, {setting}: {cell}"
@@ -77,11 +88,11 @@ def reproduce(book: Book, threads: Sequence[int], vectors: Sequence[str]) -> Non
         raise BookError(*problems)
 
 
-def run(book: Book, setting: Setting) -> dict[str, Result]:
-    """Compare every reference under one setting."""
+def run(book: Book, setting: Setting, chapters: Iterable[Chapter]) -> dict[str, Result]:
+    """Compare the references of some chapters under one setting."""
     # More threads than cores would wait for each other: many times slower.
     at_once = max(1, (os.cpu_count() or 1) // setting.threads)
-    references = [book.show(book.references)]
+    references = [book.show(book.reference(chapter)) for chapter in chapters]
     return compare(book.root, references, setting.environment, f"--numprocesses={at_once}")
 
 

@@ -46,7 +46,8 @@ def build(book: Book, *, quiet: bool = True) -> None:
         from bookbuild.pdf import make_pdf
 
         make_pdf(book)
-    found = [*problems_of(book.html), *notebook_problems(book.html / NOTEBOOKS)]
+    found = problems_of(book.html, book.build / "checked.json")
+    found += notebook_problems(book.html / NOTEBOOKS)
     if found:
         raise BookError(*found)
     unchanged.remember(book.root, sources)

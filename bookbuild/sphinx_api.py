@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
+
+LISTED = "api-modules"  # of the metadata of a page: the modules of each package that it lists
 
 
 class _OneField(NamedTuple):
@@ -22,6 +25,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Add the directive `api-modules`, and leave out what a docstring has said already."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-skip-member", _skip)
+    app.connect("env-get-outdated", _outdated)
     app.add_directive("api-modules", Modules)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -32,6 +36,25 @@ def _skip(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: A
     return True if isinstance(member, _FIELD) else None
 
 
+def _modules(env: BuildEnvironment, package: str) -> list[str]:
+    """The names of the public modules of a package, in order."""
+    folder = Path(env.srcdir).parent.joinpath(*package.split("."))
+    return sorted(path.stem for path in folder.glob("[a-z]*.py"))
+
+
+def _outdated(
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """The pages whose packages have got or lost a module since they were read."""
+    del app, added, changed, removed
+    return [
+        page
+        for page, metadata in env.metadata.items()
+        for package, names in metadata.get(LISTED, {}).items()
+        if names != _modules(env, package)
+    ]
+
+
 class Modules(SphinxDirective):
     """`api-modules` and the name of a package of lnbook: all of its public modules, in order."""
 
@@ -40,14 +63,14 @@ class Modules(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Document each module as autodoc does."""
         package = self.arguments[0]
-        folder = Path(self.env.srcdir).parent.joinpath(*package.split("."))
-        if not folder.is_dir():
-            raise self.error(f"api-modules: expected a package, but there is no folder {folder}")
-        self.env.note_dependency(str(folder))  # changes when a module comes or goes
+        names = _modules(self.env, package)
+        if not names:
+            raise self.error(f"api-modules: expected a package, but there is no {package}")
+        self.env.metadata[self.env.docname].setdefault(LISTED, {})[package] = names
         lines = [
             line
-            for path in sorted(folder.glob("[a-z]*.py"))
-            for line in (f".. automodule:: {package}.{path.stem}", "   :members:", "")
+            for name in names
+            for line in (f".. automodule:: {package}.{name}", "   :members:", "")
         ]
         section = nodes.section()
         section.document = self.state.document

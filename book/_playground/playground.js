@@ -25,7 +25,7 @@
 
     function show() {
       frame = 0;
-      const status = h("p", { class: "ln-play-status", role: "status" }, said);
+      const status = h("p", { class: "ln-spoken", role: "status" }, said);
       patch(root, h("div", { ...own, "data-live": "" }, figure.view(state, true), status));
     }
 

@@ -6,9 +6,11 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from bookbuild import sphinx_api
 from bookbuild.book import Book
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
@@ -82,3 +84,22 @@ def test_public_objects_are_found() -> None:
 def test_the_examples_are_run(pytestconfig: pytest.Config) -> None:
     assert "lnbook" in pytestconfig.getini("testpaths")
     assert pytestconfig.getoption("doctestmodules")
+
+
+def test_a_page_is_read_again_only_when_its_package_has_other_modules(tmp_path: Path) -> None:
+    package = tmp_path / "lnbook" / "data"
+    package.mkdir(parents=True)
+    for name in ("__init__", "_hidden", "text", "digits"):
+        (package / f"{name}.py").touch()
+    listed = {sphinx_api.LISTED: {"lnbook.data": ["digits", "text"]}}
+    env = SimpleNamespace(
+        srcdir=tmp_path / "book",
+        metadata={"api/data": listed, "api/layers": {}},
+    )
+
+    def outdated() -> list[str]:
+        return sphinx_api._outdated(None, env, set(), set(), set())
+
+    assert outdated() == []
+    (package / "adding.py").touch()
+    assert outdated() == ["api/data"]

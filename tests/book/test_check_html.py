@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bookbuild import check_html
 from bookbuild.check_html import problems_of
 
 SOUND = """<!doctype html><html><head><title>A page</title>
@@ -80,3 +81,20 @@ def test_two_pages_with_one_description(html: Path) -> None:
         "<article><p id='there'></p></article>"
     )
     assert problems_of(html) == ["other.html: has the same description as index.html"]
+
+
+def test_a_page_that_stays_the_same_is_read_once(
+    html: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, other = tmp_path / "checked.json", html / "other.html"
+    (html / "index.html").write_text(SOUND.replace("<title>A page</title>", ""))
+    assert problems_of(html, memory) == ["index.html: has no title"]
+    other.write_text(other.read_text().replace("id='there'", "id='elsewhere'"))
+    read: list[str] = []
+    look_at = check_html._look_at
+    monkeypatch.setattr(
+        check_html, "_look_at", lambda path, text: read.append(path.name) or look_at(path, text)
+    )
+    broken = "index.html: links to a place that does not exist: other.html#there"
+    assert problems_of(html, memory) == ["index.html: has no title", broken]
+    assert read == ["other.html"]
