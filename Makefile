@@ -22,6 +22,7 @@
 # PYTHON=python3.12      the Python to make the environment with (3.11 or newer)
 # TORCH_INDEX=address    an extra package index for torch, for example its CPU builds (see README.md)
 # CHAPTER=formula/name   `make notebooks` for one chapter, changed or not;  ALL=1 for all of them
+#                        `make reproduce` for one chapter;  default: all
 # BUG=name               `make mutants` for one bug;  ALL=1 for all chapters, not up to the first red
 # PACKAGE=name           `make update-pins` for some packages and what they need;  default: all
 # NAME=name              `make sweep` for one of benchmarks/sweeps
@@ -81,10 +82,12 @@ notebooks: $(READY)
 	@$(RUN) bookbuild notebooks $(CHAPTER) $(if $(ALL),--all)
 
 bench: $(READY)
-	@$(RUN) benchmarks.norms
+	@$(RUN) benchmarks.repeat norms
 	@$(RUN) benchmarks.recurrent
 	@$(RUN) benchmarks.transformer
-	@$(RUN) benchmarks.steps
+	@$(RUN) benchmarks.steps --names lstm-steps
+	@$(RUN) benchmarks.repeat steps --names norm-steps
+	@$(RUN) benchmarks.repeat steps --names norm-compiled
 
 sweep: $(READY)
 	@$(RUN) benchmarks.sweeps $(NAME)
@@ -103,7 +106,7 @@ update:
 	@git diff --quiet constraints.txt || echo "To keep it: make test, then commit. To see it again: make differences"
 
 reproduce: $(READY)
-	@$(RUN) bookbuild reproduce
+	@$(RUN) bookbuild reproduce $(CHAPTER)
 
 mutants: $(READY)
 	@$(RUN) bookbuild mutants $(if $(BUG),"$(BUG)") $(if $(ALL),--all)

@@ -2,12 +2,11 @@
 
 The steps are those of the chapter on speed (`lnbook.experiments.speed`), each of them with those
 before it; the last line is the package's own. Records `lstm-steps`, `norm-steps` and, with what
-`torch.compile` makes of the plain form, `norm-compiled`, with the load of the machine when it
-began: how many programs wanted to run. Compiling takes a C++ compiler, and a minute.
+`torch.compile` makes of the plain form, `norm-compiled`. Compiling takes a C++ compiler, and a
+minute.
 """
 
 import argparse
-import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -143,13 +142,13 @@ def main() -> None:
     ):
         if name not in options.names:
             continue
-        load, found = os.getloadavg()[0], []
+        found = []
         for count in options.threads:
             for size in sizes:
                 found += measure(size, ways_of(*size), count, options.rounds)
         if name == "norm-compiled":
             found += [kernels(*size) for size in sizes]
-        print("\nwrote", timing.write_record(name, found, load=round(load, 1)).name)
+        print("\nwrote", timing.write_record(name, found).name)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,10 @@ ALLOCATOR = ":".join(
     ]
 )
 SAMPLE_SECONDS = 2e-3
+# How many programs wanted to run when this one began: a record from a busy machine shows itself.
+LOAD = round(os.getloadavg()[0], 1)
+# A second core that was idle needs a tenth of a second and more until it keeps up.
+WARM_UP_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ def threads(count: int) -> Iterator[None]:
 def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Timing]:
     """Time the `ways` in turn, and compare each with the first.
 
+    All of them are called for a while first, untimed.
+
     Args:
         ways: what to call, by name. Calls that take less than about two milliseconds are
             repeated within a sample.
@@ -82,6 +88,7 @@ def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Tim
     Returns:
         One timing a way, in their order.
     """
+    _warm_up(ways)
     calls = {name: _calls_in_a_sample(way) for name, way in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
     order = list(ways)
@@ -103,13 +110,10 @@ def table(timings: Sequence[Timing]) -> str:
     )
 
 
-def write_record(name: str, measurements: Sequence[Mapping[str, Any]], **more: Any) -> Path:
-    """Record the measurements for the book; a list of `Timing` in them becomes one of mappings.
-
-    What `more` there is to tell of the machine is written beside its kind.
-    """
+def write_record(name: str, measurements: Sequence[Mapping[str, Any]]) -> Path:
+    """Record the measurements for the book; a list of `Timing` in them becomes one of mappings."""
     allocator = "settled" if os.environ.get("GLIBC_TUNABLES") == ALLOCATOR else "as it is"
-    return records.write(name, measurements, plain=_plain, allocator=allocator, **more)
+    return records.write(name, measurements, plain=_plain, allocator=allocator, load=LOAD)
 
 
 def _plain(value: Any) -> Any:
@@ -119,8 +123,16 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"expected plain values and timings, but got {type(value).__name__}")
 
 
+def _warm_up(ways: Mapping[str, Callable[[], Any]]) -> None:
+    end = time.perf_counter() + WARM_UP_SECONDS
+    while True:
+        for way in ways.values():
+            way()
+        if time.perf_counter() > end:
+            return
+
+
 def _calls_in_a_sample(way: Callable[[], Any]) -> int:
-    way()
     fastest = min(_sample(way, 1) for _ in range(3))
     return max(1, round(SAMPLE_SECONDS / fastest))
 

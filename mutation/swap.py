@@ -56,9 +56,12 @@ def _made_by(outer: CodeType) -> list[FunctionType]:
     inside = set(_codes(outer))
     if not inside:
         return []
-    return [
-        each for each in gc.get_objects() if type(each) is FunctionType and each.__code__ in inside
-    ]
+    gc.unfreeze()  # what is frozen is not in the list of objects
+    try:
+        living = [each for each in gc.get_objects() if type(each) is FunctionType]
+    finally:
+        gc.freeze()
+    return [each for each in living if each.__code__ in inside]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -69,11 +72,17 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _install_defaults(mutant: Mutant, module: ModuleType) -> None:
-    function, definition = _function(module, mutant), mutant.statement
+    outer, definition = _function(module, mutant), mutant.statement
     assert isinstance(definition, ast.FunctionDef)
     definition.decorator_list = []
     changed = _executed(definition, module)[definition.name]
-    function.__defaults__, function.__kwdefaults__ = changed.__defaults__, changed.__kwdefaults__
+    living = [outer]
+    if definition is not mutant.place.function:
+        made = _made_by(outer.__code__)
+        living = [each for each in made if each.__code__.co_name == definition.name]
+        _install_code(mutant, module)  # for those that are yet to be made
+    for each in living:
+        each.__defaults__, each.__kwdefaults__ = changed.__defaults__, changed.__kwdefaults__
 
 
 def _install_statement(mutant: Mutant, module: ModuleType) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lnbook._check import checked_eps
+from lnbook.recurrent._autocast import no_autocast
 from lnbook.recurrent.checks import check_tensor
 from lnbook.recurrent.parameters import shapes_of
 
@@ -67,8 +68,9 @@ def check_layer(
             f"{function}: expected batch_sizes of at least one step, never growing, with sum "
             f"{len(rows)} as rows has shape {tuple(rows.shape)}, but got {sizes}"
         )
-    _check_fits(h, (sizes[0], h.shape[1]), rows, "h", function)
-    _check_states_and_parameters(variant, rows, h, c, parameters, function)
+    with no_autocast(rows.device):  # as the loops run
+        _check_fits(h, (sizes[0], h.shape[1]), rows, "h", function)
+        _check_states_and_parameters(variant, rows, h, c, parameters, function)
 
 
 def _check_states_and_parameters(
@@ -102,7 +104,7 @@ def _check_fits(
             f"{function}: expected {name} to be on the device {x.device} of the input, "
             f"but got {tensor.device}"
         )
-    # Under autocast a state may come back in another dtype than the input.
+    # Under autocast a step may return a state in another dtype than that of its input.
     if tensor.dtype != x.dtype and not _autocast_mixes(tensor, x):
         raise RuntimeError(
             f"{function}: expected {name} to have the dtype {x.dtype} of the input, "

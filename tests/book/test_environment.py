@@ -1,19 +1,19 @@
 """The files that describe environments agree, and this environment is the one they describe."""
 
 import tomllib
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from bookbuild.book import Book
 from bookbuild.bootstrap import OLDEST
+from bookbuild.pins import CONDA_NAMES
 from bookbuild.sphinx_repository import address
-
-CONDA_NAMES = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib"}
 
 
 def constraints(book: Book) -> dict[str, str]:
@@ -87,6 +87,15 @@ def test_binders_server_fits_jupyterlab(book: Book) -> None:
 
 def test_oldest_python_is_the_same_everywhere(book: Book) -> None:
     assert project(book)["requires-python"] == f">={OLDEST[0]}.{OLDEST[1]}"
+
+
+def test_every_pin_can_be_installed_with_the_oldest_python(book: Book) -> None:
+    first = f"{OLDEST[0]}.{OLDEST[1]}.0"
+    pins = constraints(book)
+    found = [one for one in distributions() if canonicalize_name(one.name) in pins]
+    needs = {one.name: one.metadata.get("Requires-Python") or "" for one in found}
+    assert len(needs) > 100
+    assert not {name: need for name, need in needs.items() if first not in SpecifierSet(need)}
 
 
 @pytest.mark.parametrize(

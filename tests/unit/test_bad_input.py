@@ -408,6 +408,11 @@ def of_steps() -> Iterator[Row]:
         for sizes in ([2, 3], [4], [], [3, 1]):
             bad = partial(f, "ba", rows, sizes, h[:3], h[:3], parameters)
             yield row(f, bad, RuntimeError, name, "batch_sizes", "(5, 3)", str(sizes))
+        of_rows = "(sum(batch_sizes), input_size)"
+        bad = partial(f, "ba", rows[:, 0], [3, 2], h[:3], h[:3], parameters)
+        yield row(f, bad, RuntimeError, name, "rows ", of_rows, "(5,)")
+        bad = partial(f, "ba", rows, [3, 2], h[:2], h[:2], parameters)
+        yield row(f, bad, RuntimeError, name, "h ", "(3, 2)", "(2, 2)")
         for variant in ("lstm", 3):
             bad = partial(f, variant, rows, [3, 2], h[:3], h[:3], parameters)
             yield row(f, bad, ValueError, name, '"ba"', '"none"', repr(variant))
@@ -434,6 +439,8 @@ def of_one_step(
         yield row(f, partial(run, parameters=bad), RuntimeError, name, weight, expected, "(8, 5)")
         bad = {**parameters, weight: parameters[weight].to(META)}
         yield row(f, partial(run, parameters=bad), RuntimeError, name, weight, "cpu", META)
+    bad = {**parameters, "weight_hh": parameters["weight_hh"].numpy()}
+    yield row(f, partial(run, parameters=bad), TypeError, name, "weight_hh", "tensor", "ndarray")
     bias = next(key for key in parameters if "bias" in key)
     bad = {**parameters, bias: numbers(1)}
     yield row(f, partial(run, parameters=bad), RuntimeError, name, bias, "(8,)", "(1,)")

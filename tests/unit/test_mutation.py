@@ -1,6 +1,7 @@
 """The mutation run: its mutators, how a mutant enters the process, what is said of survivors."""
 
 import ast
+import gc
 import os
 import sys
 import textwrap
@@ -122,8 +123,8 @@ PACKAGE = """
     SIZE = 4
 
     def doubles(function):
-        def doubled(number):
-            return 2 * function(number)
+        def doubled(number, times=1):
+            return 2 * function(number) * times
 
         return doubled
 
@@ -157,7 +158,7 @@ PACKAGE = """
 def package(tmp_path, monkeypatch):
     """A module `victim`, and one that imported a constant from it before any change."""
     path = written(tmp_path, PACKAGE)
-    (tmp_path / "reader.py").write_text("from victim import SIZE, Child, double\n")
+    (tmp_path / "reader.py").write_text("from victim import SIZE, Child, double, doubles\n")
     monkeypatch.syspath_prepend(tmp_path)
     yield path
     for name in ("victim", "reader"):
@@ -174,7 +175,9 @@ def package(tmp_path, monkeypatch):
         ("return 3 * self.start()", "Child().twice", 15),
         ("SIZE = 5", "SIZE, Child().start()", (5, 6)),
         ("dims = (5,)", "Child.dims", (5,)),
-        ("return 2 / function(number)", "double(4)", 0.5),
+        ("return 2 / function(number) * times", "double(4)", 0.5),
+        ("times=2", "double(4)", 16),
+        ("times=2", "doubles(abs)(4)", 16),
     ],
 )
 def test_a_mutant_reaches_everybody_who_imported_the_module(package, after, shown, value):
@@ -183,6 +186,7 @@ def test_a_mutant_reaches_everybody_who_imported_the_module(package, after, show
     mutant = next(m for m in reversed(mutants(package)) if m.after == after)
 
     def work() -> bool:
+        gc.freeze()  # as the run does before it forks
         install(mutant, package.parent)
         return eval(shown, vars(reader)) == value
 

@@ -14,8 +14,11 @@ from lnbook.recurrent import (
     LayerNormLSTM,
     LayerNormLSTMCell,
     _backward,
+    ba_step,
+    carried_step,
     fast_layer,
     parameter_shapes,
+    per_gate_step,
     plain_layer,
 )
 from lnbook.reference import lstm as reference
@@ -499,6 +502,39 @@ def test_autocast_changes_nothing(fast):
     assert output.dtype == torch.float32
     assert torch.equal(output, expected)
     output.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("variant", "step"),
+    [("ba", ba_step), ("per-gate", per_gate_step), ("carried", carried_step)],
+)
+def test_the_eps_of_a_step_that_is_given_none(variant, step):
+    x, h, c, parameters = layer_case(variant, [3])
+    small = [1e-3 * tensor for tensor in (x, h, c)]
+    found, expected = step(*small, parameters), step(*small, parameters, 1e-5)
+    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+
+
+def test_autocast_may_mix_dtypes_of_floats_in_a_step():
+    x, h, c, parameters = layer_case("ba", [3], dtype=torch.float32)
+    expected = ba_step(x, h.bfloat16().float(), c, parameters)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = ba_step(x, h.bfloat16(), c, parameters)[0]
+        with pytest.raises(RuntimeError, match="expected h to have the dtype .*float32"):
+            ba_step(x, h.long(), c, parameters)
+    assert torch.allclose(found.float(), expected, atol=0.05)
+    with pytest.raises(RuntimeError, match="expected h to have the dtype .*float32"):
+        ba_step(x, h.bfloat16(), c, parameters)
+
+
+@pytest.mark.parametrize("run", [plain_layer, fast_layer])
+def test_a_layer_mixes_no_dtypes_under_autocast(run):
+    rows, h, c, parameters = layer_case("ba", EQUAL, dtype=torch.float32)
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.raises(RuntimeError, match=f"{run.__name__}: expected h .*float32"),
+    ):
+        run("ba", rows, EQUAL, h.bfloat16(), c, parameters)
 
 
 # Construction
