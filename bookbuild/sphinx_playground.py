@@ -160,8 +160,8 @@ def _depart(translator: Any, node: PlaygroundDrawing) -> None:
 def _outdated(
     app: Sphinx, env: BuildEnvironment, _added: set[str], _changed: set[str], _removed: set[str]
 ) -> list[str]:
-    """Read the pages with figures again if a script has changed."""
-    paths = (*sorted((Path(app.srcdir) / SOURCE).glob("*.js")), Path(__file__))
+    """Read the pages with figures again if a script or the style sheet has changed."""
+    paths = (*sorted((Path(app.srcdir) / SOURCE).glob("*.*")), Path(__file__))
     now = [path.read_bytes() for path in paths if path.exists()]
     before = getattr(env, "lnbook_playground", None)
     env.lnbook_playground = now  # type: ignore[attr-defined]

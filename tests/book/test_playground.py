@@ -33,8 +33,11 @@ def build(folder: Path, **parts: str) -> tuple[BeautifulSoup, str]:
     pages = folder / "pages"
     shutil.copytree(SCRIPTS, pages / "_playground", dirs_exist_ok=True)
     values = {"kind": "norm", "alt": ALT, "caption": "A *caption*.", "more": ""} | parts
-    (pages / "index.rst").write_text("Book\n====\n\n.. toctree::\n\n   page\n")
-    (pages / "page.rst").write_text(FIGURE.format(**values))
+    texts = {"index": "Book\n====\n\n.. toctree::\n\n   page\n", "page": FIGURE.format(**values)}
+    for name, text in texts.items():
+        path = pages / f"{name}.rst"
+        if not path.exists() or path.read_text() != text:  # else the page would be read again
+            path.write_text(text)
     warnings = folder / "warnings.txt"
     out = folder / "html"
     with warnings.open("w") as stream:
@@ -101,6 +104,18 @@ def test_a_page_follows_its_scripts(tmp_path: Path) -> None:
         (scripts / "norm.js").write_text(original.replace('"the output"', '"what comes out"'))
         soup, _ = build(tmp_path)
     assert "what comes out" in soup.select_one("svg").get_text()
+
+
+def test_a_page_follows_its_style_sheet(tmp_path: Path) -> None:
+    build(tmp_path)
+    scripts = tmp_path / "changed"
+    shutil.copytree(SCRIPTS, scripts)
+    (scripts / "playground.css").write_text(".ln-play { color: red; }")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.book.test_playground.SCRIPTS", scripts)
+        build(tmp_path)
+    shown = tmp_path / "html/_static/playground/playground.css"
+    assert shown.read_text() == ".ln-play { color: red; }"
 
 
 def test_a_script_that_fails_stops_the_build(tmp_path: Path) -> None:

@@ -176,6 +176,61 @@ def test_a_pointer_drags_a_feature(
     assert abs(circle["y"] - (box["y"] + 20)) < 3, "the handle is not under the pointer"
 
 
+def swipe(page: Page, x: float, y: float, by: tuple[float, float]) -> None:
+    """Put a finger on the screen, move it and lift it, as the device tells the browser."""
+    device = page.context.new_cdp_session(page)
+
+    def tell(kind: str, *places: dict[str, float]) -> None:
+        device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(places)})
+
+    tell("touchStart", {"x": x, "y": y})
+    for step in range(1, 16):
+        tell("touchMove", {"x": x + by[0] * step / 15, "y": y + by[1] * step / 15})
+        settle(page)
+    tell("touchEnd")
+    settle(page)
+
+
+@pytest.mark.parametrize(("kind", "number"), [("norm", 0), ("norm", 4), ("sphere", 0)])
+def test_a_finger_drags_a_handle_and_not_the_page(
+    open_page: OpenPage, kind: str, number: int
+) -> None:
+    page = open_page(PAGE, width=360)
+    handle = figure(page, kind).locator(".ln-play-handle").nth(number)
+    handle.scroll_into_view_if_needed()
+    box = handle.locator("circle").first.bounding_box()
+    assert box is not None
+    height = page.evaluate("scrollY")
+    swipe(page, box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, (5, -30))
+    moved = handle.locator("circle").first.bounding_box()
+    assert moved is not None
+    assert page.evaluate("scrollY") == height
+    assert abs(moved["y"] - (box["y"] - 30)) < 3, "the handle is not under the finger"
+
+
+def test_a_finger_beside_the_handles_scrolls_the_page(open_page: OpenPage) -> None:
+    page = open_page(PAGE, width=360)
+    before = everything(figure(page, "norm"))
+    swipe(page, 20, 700, (0, -300))
+    assert page.evaluate("scrollY") > 150
+    assert everything(figure(page, "norm")) == before
+
+
+def test_a_finger_turns_the_sphere_sideways_and_scrolls_up_and_down(open_page: OpenPage) -> None:
+    page = open_page(PAGE, width=360)
+    root = figure(page, "sphere")
+    drawing = root.locator("svg")
+    drawing.scroll_into_view_if_needed()
+    box = drawing.bounding_box()
+    assert box is not None
+    height, turned = page.evaluate("scrollY"), root.get_by_label("turn the view")
+    swipe(page, box["x"] + 30, box["y"] + 30, (80, 0))
+    assert turned.input_value() != "155"
+    assert page.evaluate("scrollY") == height
+    swipe(page, box["x"] + 30, box["y"] + 30, (0, -100))
+    assert page.evaluate("scrollY") > height + 50
+
+
 def test_controls_of_a_row(open_page: OpenPage) -> None:
     page = open_page(PAGE)
     root = figure(page, "norm")
