@@ -1,15 +1,16 @@
 """Every page: loads by itself, light enough, without errors, over http and from files."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from tests.site.pages import PAGES
 from tests.site.server import COMPRESSED, compressed
-from tests.site.visit import DESKTOP, PHONE, visit
+from tests.site.visit import DESKTOP, PHONE, WATCH_SHIFTS, visit
 
 HEAVIEST = 200 * 1024  # bytes, compressed
 # A shift of a few pixels when a font arrives is not seen; Lighthouse gives full marks below 0.1.
@@ -74,6 +75,27 @@ def test_over_http(
     assert not faults
     assert all_in_all <= HEAVIEST
     assert shift <= LARGEST_SHIFT
+
+
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+def test_a_font_that_comes_late_moves_nothing(browser: Browser, site: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
+    page.add_init_script(WATCH_SHIFTS)
+    late: list[str] = []
+
+    def come_late(route: Route) -> None:
+        late.append(route.request.url)
+        time.sleep(1)
+        route.continue_()
+
+    page.route("**/LNSans*.woff2", come_late)
+    page.goto(f"{site}transformer/variants.html", wait_until="load")
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(300)
+    assert late
+    assert page.evaluate("layoutShift") == 0
+    context.close()
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
