@@ -35,6 +35,7 @@ def test_search_finds_a_chapter(browser: Browser, base: str, width: int) -> None
         first = page.locator("#search-results li a").first
         expect(first).to_be_visible(timeout=15_000)
         assert "transformer/variants" in page.locator("#search-results").inner_html()
+        page.wait_for_load_state("networkidle")  # leaving breaks off what excerpts are taken from
         first.click()
         expect(page.locator("article h1").first).to_be_visible()
         assert not seen.faults()
