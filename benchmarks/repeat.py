@@ -42,8 +42,8 @@ def pool(runs: Sequence[Sequence[Measurement]]) -> list[Measurement]:
 
 def _what(measurement: Measurement) -> tuple[str, ...]:
     names = [timing["name"] for timing in measurement.get("timings", [])]
-    plain = [f"{k}={v}" for k, v in measurement.items() if isinstance(v, str | list | int)]
-    return (*names, *(text for text in plain if not text.startswith("timings=")))
+    what = {key: value for key, value in measurement.items() if key != "timings"}
+    return (*names, *(f"{k}={v}" for k, v in what.items() if isinstance(v, str | list | int)))
 
 
 def _over(way: Sequence[Mapping[str, Any]]) -> Measurement:
