@@ -20,7 +20,10 @@ from bookbuild.digest import outputs_digest, package_digest, source_digest
 from bookbuild.errors import BookError
 from lnbook.progress import SILENCE
 
-SECONDS_A_CELL = 600
+# How long to wait, here and when a reference is compared (tests/conftest.py). The slowest cell
+# takes 25 s on a quiet machine, and several times as long beside other load or with rounding noise.
+SECONDS_A_CELL = 1800
+SECONDS_A_MESSAGE = 300  # for a kernel to start, or to send what a cell has printed
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -69,6 +72,8 @@ def execute(book: Book, chapter: Chapter) -> NotebookNode:
     client = NotebookClient(
         notebook,
         timeout=SECONDS_A_CELL,
+        startup_timeout=SECONDS_A_MESSAGE,
+        iopub_timeout=SECONDS_A_MESSAGE,
         kernel_name=notebook.metadata.kernelspec.name,
         resources={"metadata": {"path": str(chapter.path.parent)}},
         record_timing=False,

@@ -5,81 +5,94 @@ import sys
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
+from nbval.plugin import IPyNbFile
 
+from bookbuild import execute
+from bookbuild.errors import BookError
+from bookbuild.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
 from lnbook.mime import FIGURE_RECORD
+from tests import conftest
+from tests.book.small_book import SmallBook
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CELLS = [
+FIGURE = "figures.rows_before_and_after([[1.0, 2.0]], [[-1.0, 1.0]])"
+SET_UP = (
     "from lnbook import worked\n"
     "from lnbook.figures import formula as figures\n"
     "from lnbook.notebook import set_up\n"
-    "set_up().integers(100)",
-    "print('it is', 42)",
-    "worked.mean([1.0, 2.0])",
-    "figures.rows_before_and_after([[1.0, 2.0]], [[-1.0, 1.0]])",
-]
+)
 
 
-def set_printed(notebook: NotebookNode) -> None:
-    notebook.cells[1].outputs[0].text = "it is 43\n"
+def set_printed(cell: NotebookNode) -> None:
+    cell.outputs[0].text = "it is 43\n"
 
 
-def set_result(notebook: NotebookNode) -> None:
-    notebook.cells[0].outputs[0].data["text/plain"] = "1"
+def set_result(cell: NotebookNode) -> None:
+    cell.outputs[0].data["text/plain"] = "1"
 
 
-def set_formula(notebook: NotebookNode) -> None:
-    data = notebook.cells[2].outputs[0].data
+def set_formula(cell: NotebookNode) -> None:
+    data = cell.outputs[0].data
     data["text/latex"] = data["text/latex"].replace("1.5", "1.6")
 
 
-def set_record(notebook: NotebookNode) -> None:
-    notebook.cells[3].outputs[0].data[FIGURE_RECORD]["axes"][1]["lines"][0]["x"][0] = -0.99
+def set_record(cell: NotebookNode) -> None:
+    cell.outputs[0].data[FIGURE_RECORD]["axes"][1]["lines"][0]["x"][0] = -0.99
 
 
-def remove_drawing(notebook: NotebookNode) -> None:
-    del notebook.cells[3].outputs[0].data["image/svg+xml"]
+def remove_drawing(cell: NotebookNode) -> None:
+    del cell.outputs[0].data["image/svg+xml"]
 
 
-def remove_figure(notebook: NotebookNode) -> None:
-    notebook.cells[3].outputs = []
+def remove_figure(cell: NotebookNode) -> None:
+    cell.outputs = []
 
 
-def add_output(notebook: NotebookNode) -> None:
-    notebook.cells[1].outputs.append(deepcopy(notebook.cells[2].outputs[0]))
+def add_output(cell: NotebookNode) -> None:
+    cell.outputs.append(deepcopy(cell.outputs[0]))
 
 
-def move_a_line_by_a_hair(notebook: NotebookNode) -> None:
-    data = notebook.cells[3].outputs[0].data
+def move_a_line_by_a_hair(cell: NotebookNode) -> None:
+    data = cell.outputs[0].data
     drawing = data["image/svg+xml"]
     assert "stroke-width: 2" in drawing
     data["image/svg+xml"] = drawing.replace("stroke-width: 2", "stroke-width: 2.0000001")
 
 
-# Each notebook with its changes, and the cells in which nbval must notice them.
-VARIANTS: dict[str, tuple[list[Callable[[NotebookNode], None]], set[int]]] = {
-    "same": ([], set()),
-    "hair": ([move_a_line_by_a_hair], set()),
-    "values": ([set_result, set_printed, set_formula, set_record], {0, 1, 2, 3}),
-    "drawing": ([remove_drawing, add_output], {1, 3}),
-    "figure": ([remove_figure], {3}),
-}
+# The cells of a notebook, how the reference of each is changed, and whether nbval must notice it.
+CASES: list[tuple[str, Callable[[NotebookNode], None] | None, bool]] = [
+    (f"{SET_UP}set_up().integers(100)", None, False),
+    ("print('it is', 42)", None, False),
+    ("worked.mean([1.0, 2.0])", None, False),
+    (FIGURE, None, False),
+    (FIGURE, move_a_line_by_a_hair, False),
+    ("set_up().integers(100)", set_result, True),
+    ("print('it is', 42)", set_printed, True),
+    ("worked.mean([1.0, 2.0])", set_formula, True),
+    (FIGURE, set_record, True),
+    (FIGURE, remove_drawing, True),
+    (FIGURE, remove_figure, True),
+    ("print('it is', 42)", add_output, True),
+    (FIGURE, None, False),
+]
 
 
 def test_changes_of_outputs_are_noticed(tmp_path: Path) -> None:
-    original = new_notebook(cells=[new_code_cell(source) for source in CELLS])
-    NotebookClient(original, kernel_name="python3").execute()
-    for name, (changes, _) in VARIANTS.items():
-        notebook = deepcopy(original)
-        for change in changes:
-            change(notebook)
-        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    notebook = new_notebook(cells=[new_code_cell(source) for source, _, _ in CASES])
+    NotebookClient(notebook, kernel_name="python3").execute()
+    for cell, (_, change, _) in zip(notebook.cells, CASES, strict=True):
+        if change:
+            change(cell)
+    nbformat.write(notebook, tmp_path / "changed.ipynb")
 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-rf", "-c", "pyproject.toml", str(tmp_path)],
@@ -93,7 +106,37 @@ def test_changes_of_outputs_are_noticed(tmp_path: Path) -> None:
         for line in done.stdout.splitlines()
         if line.startswith("FAILED")
     }
-    assert failed == {
-        f"{name}.ipynb::Cell {cell}" for name, (_, cells) in VARIANTS.items() for cell in cells
+    noticed = {f"changed.ipynb::Cell {i}" for i, (_, _, notice) in enumerate(CASES) if notice}
+    assert failed == noticed
+    assert f"{len(CASES) - len(noticed)} passed" in done.stdout
+
+
+def test_nbval_waits_as_long_as_an_execution(request: pytest.FixtureRequest) -> None:
+    path = next((ROOT / "tests" / "notebooks").rglob("*.ipynb"))
+    file = IPyNbFile.from_parent(request.session, path=path)
+    cell = next(iter(file.collect()))
+    conftest.pytest_itemcollected(cell)
+    assert request.config.getoption("nbval_cell_timeout") == SECONDS_A_CELL
+    assert request.config.getoption("nbval_kernel_startup_timeout") == SECONDS_A_MESSAGE
+    assert cell.output_timeout == SECONDS_A_MESSAGE
+
+
+def test_a_slow_machine_has_time_for_a_cell_and_for_what_it_prints(
+    small: SmallBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: dict[str, Any] = {}
+
+    class Slow(NotebookClient):
+        def execute(self, **_: object) -> None:
+            for name in ("timeout", "startup_timeout", "iopub_timeout"):
+                waits[name] = getattr(self, name)
+            raise CellTimeoutError("too slow")
+
+    monkeypatch.setattr(execute, "NotebookClient", Slow)
+    with pytest.raises(BookError, match=f"ran longer than {SECONDS_A_CELL} s"):
+        execute.execute(small.book, small.book.chapters[0])
+    assert waits == {
+        "timeout": SECONDS_A_CELL,
+        "startup_timeout": SECONDS_A_MESSAGE,
+        "iopub_timeout": SECONDS_A_MESSAGE,
     }
-    assert f"{len(VARIANTS) * len(CELLS) - len(failed)} passed" in done.stdout

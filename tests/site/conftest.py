@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bookbuild import unchanged
 from bookbuild.chromium import launch
 from tests.site.server import serve
-from tests.site.visit import DESKTOP, Visit, visit
+from tests.site.visit import DESKTOP, PATIENCE, Visit, visit
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 REPORT = ROOT / "_build" / "site-report"
 OpenPage = Callable[..., Page]
+expect.set_options(timeout=PATIENCE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lighthouse-runs", type=int, default=1, help="the median of them counts")
+    parser.addoption(
+        "--lighthouse-sample", action="store_true", help="mark the pages of pages.SAMPLE only"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +78,6 @@ def open_page(browser: Browser, site: str, files: str) -> Iterator[OpenPage]:
             *,
             scheme: str = "http",
             width: int = DESKTOP,
-            dark: bool = False,
             scripts: bool = True,
             still: bool = False,
         ) -> Page:
@@ -83,7 +86,6 @@ def open_page(browser: Browser, site: str, files: str) -> Iterator[OpenPage]:
                 files if scheme == "file" else site,
                 path,
                 width=width,
-                mode="dark" if dark else "light",
                 script=scripts,
                 reduced_motion=still,
             )

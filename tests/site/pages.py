@@ -7,3 +7,16 @@ from bookbuild.book import Book
 BOOK = Book(Path(__file__).resolve().parents[2])
 PAGES = [*BOOK.pages, "search"]
 CHAPTERS = [chapter.name for chapter in BOOK.chapters]
+
+PHONE_ONLY, BOTH = ("mobile",), ("mobile", "desktop")
+# The pages that Lighthouse marks on every push, as what, and why these. All pages share one
+# template, one style sheet and one set of scripts, so a page of each kind stands for the others. A
+# phone is the harder test: Lighthouse simulates a slow processor and a slow network for it.
+SAMPLE: dict[str, tuple[tuple[str, ...], str]] = {
+    "index": (BOTH, "where readers arrive, and the only page with the reading progress"),
+    "playground": (BOTH, "runs the most script before it can be used"),
+    "formula/from-scratch": (PHONE_ONLY, "the lightest chapter"),
+    "gradient/derivation": (BOTH, "the heaviest chapter: the most formulas"),
+    "api/experiments": (PHONE_ONLY, "the heaviest page of all"),
+    "search": (PHONE_ONLY, "loads the search index, and has its own scripts and layout"),
+}

@@ -9,7 +9,8 @@ from tests.site.pages import PAGES
 REPORT = Path(__file__).resolve().parents[2] / "_build" / "site-report"
 FORMS = ("mobile", "desktop")
 HEAD = (
-    "| page | KB on load | KB read through | shift | mobile P / A / B / S | desktop P / A / B / S |"
+    "| page | KB on load | KB read through | shift "
+    "| mobile P / A / B / S / host | desktop P / A / B / S / host |"
 )
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.site.pages import BOOK, CHAPTERS
-from tests.site.visit import DESKTOP, PHONE, visit
+from tests.site.pages import BOOK
+from tests.site.visit import AT_REST, DESKTOP, PHONE, visit
 
 CHAPTER = "formula/step-by-step"
 WIDTHS = [PHONE, DESKTOP]
@@ -32,11 +32,14 @@ def test_search_finds_a_chapter(browser: Browser, base: str, width: int) -> None
         page.locator("input[type=search]:visible").first.fill("unselectable")
         page.keyboard.press("Enter")
         page.wait_for_url(re.compile("search.html"))
-        first = page.locator("#search-results li a").first
-        expect(first).to_be_visible(timeout=15_000)
+        expect(page.locator(".search-summary")).to_contain_text("Search finished")
         assert "transformer/variants" in page.locator("#search-results").inner_html()
-        page.wait_for_load_state("networkidle")  # leaving breaks off what excerpts are taken from
-        first.click()
+        # Each excerpt is taken from the page that was found, and leaving breaks that off.
+        if base.startswith("http"):
+            waiting = page.locator("#search-results li:not(:has(> .context, > span))")
+            expect(waiting).to_have_count(0)
+        page.wait_for_load_state("networkidle")
+        page.locator("#search-results li a").first.click()
         expect(page.locator("article h1").first).to_be_visible()
         assert not seen.faults()
 
@@ -58,6 +61,7 @@ def test_mode_is_switched_and_kept(browser: Browser, site: str) -> None:
             if seen.page.evaluate(theme) == "dark":
                 break
         assert seen.page.evaluate(theme) == "dark"
+        seen.page.wait_for_function(AT_REST)
         paper = "getComputedStyle(document.body).backgroundColor"
         dark = seen.page.evaluate(paper)
         seen.page.goto(f"{site}formula/geometry.html")
@@ -69,27 +73,12 @@ def test_mode_is_switched_and_kept(browser: Browser, site: str) -> None:
 def test_code_is_copied_as_it_stands(browser: Browser, site: str) -> None:
     with visit(browser, site, f"{CHAPTER}.html") as seen:
         cell = seen.page.locator(".cell_input:visible").nth(1)
+        seen.page.evaluate("navigator.clipboard.writeText('')")
         cell.hover()
         cell.locator("button.copybtn").click()
+        seen.page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
         copied = seen.page.evaluate("navigator.clipboard.readText()")
         assert copied.strip() == cell.locator("pre").inner_text().strip()
-
-
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_solutions_are_folded_and_open_by_keyboard(browser: Browser, site: str, name: str) -> None:
-    with visit(browser, site, f"{name}.html") as seen:
-        solutions = seen.page.locator("details.solution")
-        assert solutions.count() >= 2
-        solution = solutions.first
-        inside = solution.locator(".cell").first
-        expect(inside).to_be_hidden()
-        opener = solution.locator("summary").first
-        opener.focus()
-        seen.page.keyboard.press("Enter")
-        expect(inside).to_be_visible()
-        seen.page.keyboard.press("Enter")
-        expect(inside).to_be_hidden()
-        assert not seen.faults()
 
 
 def test_keyboard_sees_where_it_is(browser: Browser, site: str) -> None:
@@ -106,7 +95,7 @@ def test_keyboard_skips_to_the_text(browser: Browser, site: str) -> None:
     with visit(browser, site, f"{CHAPTER}.html") as seen:
         seen.page.keyboard.press("Tab")
         seen.page.keyboard.press("Enter")
-        assert seen.page.evaluate("location.hash") == "#main-content"
+        expect(seen.page).to_have_url(re.compile("#main-content$"))
 
 
 def test_phone_has_a_menu(browser: Browser, base: str) -> None:

@@ -1,5 +1,6 @@
 """The playground computes what lnbook computes, and answers pointer, keys and screen readers."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose
 from playwright.sync_api import Locator, Page, expect
 
 from lnbook import reference
+from tests.site.visit import MODES, layout_shift, next_frame, switch_to
 
 OpenPage = Callable[..., Page]
 PAGE = "playground.html"
@@ -35,11 +37,6 @@ def shown(root: Locator, name: str) -> float:
 def everything(root: Locator) -> dict[str, Any]:
     text = root.locator("data[data-name=all]").get_attribute("value")
     return json.loads(text)  # type: ignore[arg-type, no-any-return]
-
-
-def settle(page: Page) -> None:
-    """Wait until the next frame is drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
 
 # The arithmetic
@@ -85,11 +82,11 @@ def normalized(method: str, x: np.ndarray, groups: int, eps: float) -> np.ndarra
 
 
 @SCHEMES
-@pytest.mark.parametrize("method", ["BN", "LN", "LN2d", "IN", "GN", "RMS2d"])
-def test_sets_are_those_of_the_reference(open_page: OpenPage, scheme: str, method: str) -> None:
+def test_sets_are_those_of_the_reference(open_page: OpenPage, scheme: str) -> None:
     page = open_page(PAGE, scheme=scheme)
     rng = np.random.default_rng(1)
-    for shape in ((3, 4, 3, 2), (2, 6, 1, 5), (1, 2, 4, 4)):
+    shapes = ((3, 4, 3, 2), (2, 6, 1, 5), (1, 2, 4, 4))
+    for method, shape in itertools.product(("BN", "LN", "LN2d", "IN", "GN", "RMS2d"), shapes):
         for groups in (1, 2) if method == "GN" else (1,):
             x = rng.normal(3, 2, shape)
             found = page.evaluate(
@@ -97,7 +94,8 @@ def test_sets_are_those_of_the_reference(open_page: OpenPage, scheme: str, metho
                 " NormMath.sets(method, shape, groups), 1e-5, method !== 'RMS2d').xhat",
                 [x.ravel().tolist(), method, list(shape), groups],
             )
-            assert_allclose(np.reshape(found, shape), normalized(method, x, groups, 1e-5), **EXACT)
+            expected = normalized(method, x, groups, 1e-5)
+            assert_allclose(np.reshape(found, shape), expected, **EXACT, err_msg=method)
 
 
 def check_row(root: Locator) -> dict[str, Any]:
@@ -138,7 +136,7 @@ def test_keys_move_a_feature(open_page: OpenPage, scheme: str, width: int) -> No
         ("End", 10.0),
     ]:
         page.keyboard.press(key)
-        settle(page)
+        next_frame(page)
         assert check_row(root)["x"] == [expected, 2, 8]
         expect(slider).to_be_focused()
         expect(slider).to_have_attribute("aria-valuetext", f"x1, {expected:g}")
@@ -164,7 +162,7 @@ def test_a_pointer_drags_a_feature(
     page.mouse.move(x + 5, y + 20)
     page.mouse.up()
     page.mouse.move(x, y - 40)  # it was let go
-    settle(page)
+    next_frame(page)
     after = check_row(root)[values]
     moved = int(name[-1]) - 1
     assert after[moved] < before[moved] - 0.2
@@ -186,9 +184,9 @@ def swipe(page: Page, x: float, y: float, by: tuple[float, float]) -> None:
     tell("touchStart", {"x": x, "y": y})
     for step in range(1, 16):
         tell("touchMove", {"x": x + by[0] * step / 15, "y": y + by[1] * step / 15})
-        settle(page)
+        next_frame(page)
     tell("touchEnd")
-    settle(page)
+    next_frame(page)
 
 
 @pytest.mark.parametrize(("kind", "number"), [("norm", 0), ("norm", 4), ("sphere", 0)])
@@ -212,7 +210,7 @@ def test_a_finger_beside_the_handles_scrolls_the_page(open_page: OpenPage) -> No
     page = open_page(PAGE, width=360)
     before = everything(figure(page, "norm"))
     swipe(page, 20, 700, (0, -300))
-    assert page.evaluate("scrollY") > 150
+    page.wait_for_function("scrollY > 150")
     assert everything(figure(page, "norm")) == before
 
 
@@ -225,10 +223,10 @@ def test_a_finger_turns_the_sphere_sideways_and_scrolls_up_and_down(open_page: O
     assert box is not None
     height, turned = page.evaluate("scrollY"), root.get_by_label("turn the view")
     swipe(page, box["x"] + 30, box["y"] + 30, (80, 0))
-    assert turned.input_value() != "155"
+    expect(turned).not_to_have_value("155")
     assert page.evaluate("scrollY") == height
     swipe(page, box["x"] + 30, box["y"] + 30, (0, -100))
-    assert page.evaluate("scrollY") > height + 50
+    page.wait_for_function("(height) => scrollY > height + 50", arg=height)
 
 
 def test_controls_of_a_row(open_page: OpenPage) -> None:
@@ -239,16 +237,16 @@ def test_controls_of_a_row(open_page: OpenPage) -> None:
     root.get_by_role("radio", name="2").check()
     root.get_by_label("beta of feature 2").fill("1.5")
     root.get_by_role("radio", name="all").check()
-    settle(page)
+    next_frame(page)
     found = check_row(root)
     assert (found["eps"], found["gamma"], found["beta"]) == (1, [-0.5, 1, 0.5], [0.5, 1.5, -0.5])
     root.get_by_label("gamma of all features").fill("2")
     root.get_by_role("button", name="+ feature").click()
-    settle(page)
+    next_frame(page)
     assert check_row(root)["gamma"] == [2, 2, 2, 1]
     for _ in range(4):
         root.get_by_role("button", name="\N{MINUS SIGN} feature").click()
-    settle(page)
+    next_frame(page)
     assert len(check_row(root)["x"]) == 2
 
 
@@ -257,18 +255,18 @@ def test_beginnings_of_a_row(open_page: OpenPage) -> None:
     root = figure(page, "norm")
     first = everything(root)
     root.get_by_role("button", name="mean 1000 higher").click()
-    settle(page)
+    next_frame(page)
     higher = check_row(root)
     assert higher["x"] == [value + 1000 for value in first["x"]]
     assert_allclose(higher["y"], first["y"], **EXACT)
     root.get_by_role("button", name="one outlier").click()
-    settle(page)
+    next_frame(page)
     assert len(check_row(root)["x"]) == 6
     root.get_by_role("button", name="a constant row").click()
-    settle(page)
+    next_frame(page)
     assert check_row(root)["xhat"] == [0, 0, 0, 0]
     root.get_by_label("epsilon").fill("-9")  # the place that stands for 0
-    settle(page)
+    next_frame(page)
     assert everything(root)["xhat"] == [None] * 4, "0/0 is not NaN"  # JSON has no NaN
     expect(root.locator("svg")).to_contain_text("NaN")
 
@@ -305,32 +303,29 @@ def choose(root: Locator, method: str) -> None:
 
 @SCHEMES
 @pytest.mark.parametrize("width", [1280, 360])
-@pytest.mark.parametrize(
-    ("method", "count", "size"),
-    [
+def test_methods_of_the_family(open_page: OpenPage, scheme: str, width: int) -> None:
+    page = open_page(PAGE, scheme=scheme, width=width)
+    root = figure(page, "family")
+    for method, count, size in [
         ("Batch", 4, 18),
         ("Layer", 3, 24),
         ("Layer, channels only", 18, 4),
         ("Instance", 12, 6),
         ("Group", 6, 12),
         ("RMS", 18, 4),
-    ],
-)
-def test_methods_of_the_family(
-    open_page: OpenPage, scheme: str, width: int, method: str, count: int, size: int
-) -> None:
-    page = open_page(PAGE, scheme=scheme, width=width)
-    root = figure(page, "family")
-    choose(root, method)
-    settle(page)
-    before = check_block(root)
-    assert (shown(root, "count"), shown(root, "size")) == (count, size)
-    assert root.locator("[role=gridcell][aria-selected=true]").count() == size
-    root.get_by_role("button", name="cell + 3").click()
-    settle(page)
-    moved = np.abs(check_block(root) - before) > 1e-12
-    assert shown(root, "moved") == moved.sum() == size
-    assert root.locator("[role=gridcell][aria-label$='moved']").count() == size
+    ]:
+        choose(root, method)
+        next_frame(page)
+        before = check_block(root)
+        assert (shown(root, "count"), shown(root, "size")) == (count, size), method
+        assert root.locator("[role=gridcell][aria-selected=true]").count() == size, method
+        assert root.locator("[role=gridcell][aria-label$='moved']").count() == 0, method
+        root.get_by_role("button", name="cell + 3").click()
+        next_frame(page)
+        moved = np.abs(check_block(root) - before) > 1e-12
+        assert shown(root, "moved") == moved.sum() == size, method
+        assert root.locator("[role=gridcell][aria-label$='moved']").count() == size, method
+        root.get_by_role("button", name="reset").click()
 
 
 def test_groups(open_page: OpenPage) -> None:
@@ -339,7 +334,7 @@ def test_groups(open_page: OpenPage) -> None:
     choose(root, "Group")
     for name, count in (("1", 3), ("4", 12)):
         root.get_by_role("group", name="groups g").get_by_label(name).check(force=True)
-        settle(page)
+        next_frame(page)
         check_block(root)
         assert shown(root, "count") == count
 
@@ -368,7 +363,7 @@ def test_a_pointer_moves_the_frame(open_page: OpenPage) -> None:
     page = open_page(PAGE)
     root = figure(page, "family")
     root.get_by_role("gridcell", name="image 3, channel 4, row 3, column 2").hover()
-    settle(page)
+    next_frame(page)
     expect(root.locator("[role=gridcell][tabindex='0']")).to_have_attribute("data-index", "71")
     check_block(root)
 
@@ -397,7 +392,7 @@ def test_the_sphere(open_page: OpenPage, scheme: str, width: int) -> None:
 
     def put(name: str, value: str) -> tuple[np.ndarray, np.ndarray]:
         root.get_by_label(name, exact=True).fill(value)
-        settle(page)
+        next_frame(page)
         return check_arrow(root)
 
     moved, same = put("mean", "-0.5")
@@ -430,7 +425,7 @@ def test_the_tip_follows_the_pointer(open_page: OpenPage) -> None:
     page.mouse.down()
     page.mouse.move(x - 20, y + 15, steps=3)
     page.mouse.up()
-    settle(page)
+    next_frame(page)
     after, _ = check_arrow(root)
     assert np.abs(after - before).max() > 0.1
     box = tip.bounding_box()
@@ -450,7 +445,7 @@ def test_turning_keeps_the_row(open_page: OpenPage) -> None:
     page.mouse.down()
     page.mouse.move(drawing["x"] + 80, drawing["y"] + 50, steps=3)
     page.mouse.up()
-    settle(page)
+    next_frame(page)
     assert root.get_by_label("turn the view").input_value() != "155"
     assert_allclose(check_arrow(root)[0], before, **EXACT)
 
@@ -462,7 +457,7 @@ def test_looking_along_the_ones(open_page: OpenPage, still: bool) -> None:
     tilts = root.get_by_label("tilt the view")
     root.get_by_role("button", name="along (1, 1, 1)").click()
     if still:  # there at once
-        settle(page)
+        next_frame(page)
         assert tilts.input_value() == "90"
     expect(tilts).to_have_value("90")
 
@@ -471,20 +466,20 @@ def test_looking_along_the_ones(open_page: OpenPage, still: bool) -> None:
 
 
 @SCHEMES
-@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("path", [PAGE, *CHAPTERS])
-def test_no_figure_is_wider_than_a_phone(
-    open_page: OpenPage, scheme: str, dark: bool, path: str
-) -> None:
-    page = open_page(path, scheme=scheme, width=360, dark=dark)
-    assert page.locator("[data-live]").count() == (3 if path == PAGE else 1)
-    for root in page.locator("[data-live]").all():
-        box = root.bounding_box()
-        assert box is not None
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 360
-        inside = root.evaluate("(e) => e.scrollWidth <= e.clientWidth")
-        assert inside, "something sticks out"
+def test_no_figure_is_wider_than_a_phone(open_page: OpenPage, scheme: str, path: str) -> None:
+    page = open_page(path, scheme=scheme, width=360)
+    figures = page.locator("[data-live]")
+    expect(figures).to_have_count(3 if path == PAGE else 1)
+    for mode in MODES:
+        switch_to(page, mode)
+        for root in figures.all():
+            box = root.bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 360
+            inside = root.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+            assert inside, "something sticks out"
 
 
 def test_what_changed_is_told_once_it_rests(open_page: OpenPage) -> None:
@@ -492,6 +487,8 @@ def test_what_changed_is_told_once_it_rests(open_page: OpenPage) -> None:
     root = figure(page, "norm")
     status = root.get_by_role("status")
     expect(status).to_have_text("")
+    page.clock.install()  # from now on, time passes when the test says so
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     slider = root.get_by_role("slider", name="x 1")
     slider.focus()
     page.evaluate(  # every text that a screen reader would have read
@@ -504,9 +501,11 @@ def test_what_changed_is_told_once_it_rests(open_page: OpenPage) -> None:
     )
     for _ in range(10):
         page.keyboard.press("ArrowUp")
+        page.clock.run_for(100)
+    assert page.evaluate("window.said") == []
+    page.clock.run_for(1000)
     told = "Mean 5.00, standard deviation 2.45. Output 0.50, -1.22, 0.11."
-    expect(status).to_have_text(told.replace("-", "\N{MINUS SIGN}"))
-    assert len(page.evaluate("window.said")) == 1
+    assert page.evaluate("window.said") == [told.replace("-", "\N{MINUS SIGN}")]
 
 
 def test_everything_has_a_name(open_page: OpenPage) -> None:
@@ -556,12 +555,8 @@ def test_scripts_are_loaded_where_they_are_used(html: Path) -> None:
 
 def test_a_live_figure_takes_no_more_room(open_page: OpenPage) -> None:
     page = open_page(PAGE)
-    shift = page.evaluate(
-        """() => new Promise((done) => new PerformanceObserver((list) => done(
-            list.getEntries().reduce((sum, entry) => sum + entry.value, 0)))
-            .observe({type: "layout-shift", buffered: true}) || setTimeout(() => done(0), 500))"""
-    )
-    assert shift < 0.01
+    expect(page.locator("[data-live]")).to_have_count(3)
+    assert layout_shift(page) < 0.01
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -4,32 +4,60 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, Page, Request, expect
 
 DESKTOP, PHONE = 1280, 360
-SCROLL = """async () => {
-    dispatchEvent(new Event("scroll"));  // a short page has nothing to scroll
-    for (let i = 0; i < 400 && document.documentElement.dataset.laidOut === undefined; i++)
-        await new Promise((resolve) => setTimeout(resolve, 25));
-    for (let y = 0; y < document.body.scrollHeight; y += 500) {
+MODES = ("light", "dark")
+PATIENCE = 120_000  # milliseconds to wait for anything in a browser, for hosts that are very slow
+NEXT_FRAME = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+# Scrolls by less than a screen at a time, so that everything is on the screen once.
+SCROLL = f"""async () => {{
+    for (let y = 0; y < document.body.scrollHeight; y += 700) {{
         scrollTo(0, y);
-        await new Promise((resolve) => setTimeout(resolve, 25));
-    }
-    for (const image of document.querySelectorAll("article img")) {
+        await {NEXT_FRAME};
+    }}
+    for (const image of document.querySelectorAll("article img")) {{
         if (!image.checkVisibility() || image.complete) continue;
         image.scrollIntoView();
-        await image.decode().catch(() => {});  // a failure is found afterward
-    }
+        await image.decode().catch(() => {{}});  // a failure is found afterward
+    }}
     scrollTo(0, 0);
+}}"""
+# Adds up the shifts while a page loads, as Lighthouse counts them: not those that follow an input.
+WATCH_SHIFTS = """{
+    let sum = 0;
+    const add = (entries) => {
+        for (const entry of entries) if (!entry.hadRecentInput) sum += entry.value;
+    };
+    const observer = new PerformanceObserver((list) => add(list.getEntries()));
+    observer.observe({type: "layout-shift", buffered: true});
+    window.layoutShift = () => {
+        add(observer.takeRecords());
+        return sum;
+    };
 }"""
-# Shifts while a page loads, as Lighthouse counts them: not those that follow an input.
-WATCH_SHIFTS = """
-    window.layoutShift = 0;
-    new PerformanceObserver((list) => {
-        for (const entry of list.getEntries())
-            if (!entry.hadRecentInput) window.layoutShift += entry.value;
-    }).observe({type: "layout-shift", buffered: true});
-"""
+LAID_OUT = "document.documentElement.dataset.laidOut !== undefined"
+AT_REST = "document.getAnimations().every((one) => one.playState !== 'running')"
+
+
+def next_frame(page: Page) -> None:
+    """Wait until the browser has drawn what it has to draw."""
+    page.evaluate(f"() => {NEXT_FRAME}")
+
+
+def layout_shift(page: Page) -> float:
+    """How far the page has moved under the reader so far, as Lighthouse counts it."""
+    next_frame(page)
+    next_frame(page)  # a shift is known one frame after it happened
+    return page.evaluate("layoutShift()")  # type: ignore[no-any-return]
+
+
+def switch_to(page: Page, mode: str) -> None:
+    """Let the system change between light and dark mode, and the page follow."""
+    page.emulate_media(color_scheme="dark" if mode == "dark" else "light")
+    expect(page.locator("html")).to_have_attribute("data-theme", mode)
+    page.wait_for_function(AT_REST)
+    next_frame(page)
 
 
 @dataclass
@@ -45,6 +73,9 @@ class Visit:
 
     def read_through(self) -> None:
         """Scroll to the end and back, so that all that loads late is loaded."""
+        # The first scroll event lays out what was put off; a short page has nothing to scroll.
+        self.page.evaluate("dispatchEvent(new Event('scroll'))")
+        self.page.wait_for_function(LAID_OUT)
         self.page.evaluate(SCROLL)
         self.page.wait_for_load_state("networkidle")
 
@@ -55,6 +86,10 @@ class Visit:
             *(f"not loaded: {url}" for url in self.failed),
             *(f"error in the console: {text}" for text in self.errors),
         ]
+
+    def note_failure(self, request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # else the page was left before it came
+            self.failed.append(request.url)
 
     def note_request(self, request: Request) -> None:
         if request.url.startswith(("data:", "blob:")):
@@ -86,11 +121,12 @@ def visit(
         has_touch=width < 500,
         permissions=["clipboard-read", "clipboard-write"] if base.startswith("http") else None,
     )
+    context.set_default_timeout(PATIENCE)
     try:
         page = context.new_page()
         seen = Visit(page, base)
         page.on("request", seen.note_request)
-        page.on("requestfailed", lambda request: seen.failed.append(request.url))
+        page.on("requestfailed", seen.note_failure)
         page.on(
             "response",
             lambda answer: seen.failed.append(answer.url) if answer.status >= 400 else None,
