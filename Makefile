@@ -6,9 +6,10 @@
 #   make check-browser  the tests of the PDF and the reading marks (needs chromium)
 #   make check-site  open every page in a browser: weight, axe, search, print (needs chromium)
 #   make check-links ask for every address outside that a page links to (needs a network)
-#   make lighthouse  let Lighthouse mark every page; half an hour on a quiet machine (needs chromium)
+#   make lighthouse  let Lighthouse mark every page; 20 minutes on two quiet cores (needs chromium)
 #   make bench       measure speed and memory of lnbook (long)  make lab        open the chapters in JupyterLab
-#   make sweep       train what takes long, and record it       make reproduce  compare outputs over threads and vectors
+#   make sweep       train what takes long, and record it       make reproduce  compare outputs under rounding noise
+#                    and under other code paths of the libraries (SETTINGS="noise-0 sse" for some)
 #   make mutation    change the core in one place at a time, list what no test notices (long)
 #   make pdf         the site, and the book as one PDF (needs chromium)
 #   make mutants     put known bugs into copies of lnbook, one at a time: which chapter finds each?
@@ -28,6 +29,7 @@
 # NAME=name              `make sweep` for one of benchmarks/sweeps
 # MODULES=functional     `make mutation` for some files or folders of lnbook only;  AGAIN=1 for what last survived without a reason
 # RUNS=3                 `make lighthouse`: how often Lighthouse measures a page (the median counts)
+# SAMPLE=1               `make lighthouse` for the few pages named in tests/site/pages.py, as CI does
 # PORT=8001              the port of `make serve`
 # CHROMIUM=program       the browser that prints `make pdf`, if it is not called chromium
 
@@ -65,7 +67,7 @@ check-links: $(READY)
 	@$(RUN) bookbuild check-links
 
 lighthouse: book
-	@$(RUN) pytest tests/site/test_lighthouse.py --numprocesses=0 --lighthouse-runs=$(RUNS)
+	@$(RUN) pytest tests/site/test_lighthouse.py --numprocesses=0 --lighthouse-runs=$(RUNS) $(if $(SAMPLE),--lighthouse-sample)
 	@$(RUN) tests.site.report
 
 lint: $(READY)
@@ -106,7 +108,7 @@ update:
 	@git diff --quiet constraints.txt || echo "To keep it: make test, then commit. To see it again: make differences"
 
 reproduce: $(READY)
-	@$(RUN) bookbuild reproduce $(CHAPTER)
+	@$(RUN) bookbuild reproduce $(CHAPTER) $(if $(SETTINGS),--settings $(SETTINGS))
 
 mutants: $(READY)
 	@$(RUN) bookbuild mutants $(if $(BUG),"$(BUG)") $(if $(ALL),--all)

@@ -64,8 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     update.add_argument("--index", default="", help="an extra package index")
     again = commands.add_parser("reproduce", help="compare every output under several settings")
     again.add_argument("chapter", nargs="*", help="default: all")
-    again.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    again.add_argument("--vectors", nargs="+", help="default: all that the processor has")
+    again.add_argument(
+        "--settings", nargs="+", default=[], help="for example noise-0; default: all"
+    )
     bugs = commands.add_parser("mutants", help="put known bugs into copies of lnbook")
     bugs.add_argument("bug", nargs="*", help="for example 'unbiased variance'; default: all")
     bugs.add_argument("--all", action="store_true", help="every chapter, not up to the first red")

@@ -147,10 +147,17 @@ def _same_descriptions(html: Path, paths: list[Path], pages: Pages) -> Iterator[
 
 
 def _alternatives(soup: BeautifulSoup) -> Iterator[str]:
-    for image in soup.select("article img"):
+    for image in soup.select("article img:not(.ln-dark)"):  # the same text for both modes
         alt = str(image.get("alt") or "").strip()
         if len(alt) < SHORTEST_ALT or FILE_NAME.match(alt):
-            yield f"has an image without a text that tells what it shows: {image.get('src')}"
+            heading = image.find_previous(re.compile("^h[1-6]$"))
+            place = (
+                f" under '{' '.join(heading.get_text().rstrip('#').split())}'" if heading else ""
+            )
+            yield (
+                f"has an image{place} whose alt text is {alt!r}: say in {SHORTEST_ALT} letters or "
+                f"more what it shows ({image.get('src')})"
+            )
 
 
 def _addresses(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:

@@ -29,11 +29,6 @@ def _build(book: Book, options: argparse.Namespace) -> None:
     site.build(book, quiet=not options.verbose)
 
 
-def _reproduce(book: Book, options: argparse.Namespace) -> None:
-    vectors = options.vectors or reproduce.widths()
-    reproduce.reproduce(book, options.chapter, options.threads, vectors)
-
-
 COMMANDS: dict[str, Command] = {
     "book": _build,
     "pdf": _build,
@@ -42,7 +37,7 @@ COMMANDS: dict[str, Command] = {
     "check-links": lambda book, _: check_links.check(book),
     "differences": lambda book, _: differences.show(book),
     "update-pins": lambda book, o: update_pins.update_pins(book, o.packages, o.index),
-    "reproduce": _reproduce,
+    "reproduce": lambda book, o: reproduce.reproduce(book, o.chapter, o.settings),
     "mutants": lambda book, o: mutants(book, o.bug, everything=o.all),
     "costs": lambda book, _: costs.show(book),
     "licenses": lambda book, _: licenses.write(book),

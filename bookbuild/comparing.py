@@ -31,11 +31,13 @@ class Difference:
         what: what happened, in a few words.
         tells: whether the cell ran to its end or to an exception of its own. What a kernel that
             died or a cell that took too long would have shown, nobody knows.
+        details: what nbval printed about it.
     """
 
     cell: str
     what: str
     tells: bool = True
+    details: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         """As a line of a message."""
@@ -124,7 +126,7 @@ def _difference(cell: str, text: str) -> Difference:
     said = REASON.search(text)
     reason = said[1] if said else text.strip()
     if reason == DIFFERS:
-        return Difference(cell, "shows something else")
+        return Difference(cell, "shows something else", details=text)
     if reason == RAISES:
-        return Difference(cell, f"raises {text.strip().splitlines()[-1]}")
-    return Difference(cell, f"cannot be compared: {reason}", tells=False)
+        return Difference(cell, f"raises {text.strip().splitlines()[-1]}", details=text)
+    return Difference(cell, f"cannot be compared: {reason}", tells=False, details=text)

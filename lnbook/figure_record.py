@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axes._base import _AxesBase
 from matplotlib.axis import Axis
 from matplotlib.collections import Collection
 from matplotlib.colors import to_hex, to_rgba_array
@@ -21,13 +22,15 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedFormatter, FuncFormatter
+from matplotlib.transforms import Transform
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["describe"]
 
-DIGITS = 5
+DIGITS = 5  # of a number that is not on an axis
+FINEST = 4  # digits of the length of an axis: less than a tenth of a pixel of the drawing
 
 
 def describe(figure: Figure) -> dict[str, Any]:
@@ -38,9 +41,10 @@ def describe(figure: Figure) -> dict[str, Any]:
 
     Returns:
         A JSON object: the size in inches, the texts of the figure, and for each of its axes the
-        labels, scales, limits, lines, shapes, points, images and texts, with colors. Numbers are
-        rounded to five digits of the largest in their array, since the digits behind those may
-        differ between processors.
+        labels, scales, limits, lines, shapes, points, images and texts, with colors. A place on an
+        axis is rounded to a ten-thousandth of the axis, or to four digits if the axis is
+        logarithmic; other numbers are rounded to five digits of the largest in their array. Nobody
+        can see the digits after these, and they may differ between processors.
 
     Example:
         >>> figure = Figure()
@@ -77,18 +81,54 @@ def rounded(values: ArrayLike) -> list[Any]:
     return listed
 
 
+def placed(values: ArrayLike, axis: Axis) -> list[Any]:
+    """Round places on an axis to what can be seen, as nested lists.
+
+    Args:
+        values: real numbers of any shape, or masked ones; masked counts as NaN.
+        axis: the axis that they are drawn along.
+
+    Returns:
+        Nested lists of floats, rounded to a ten-thousandth of the axis; on a logarithmic axis, to
+        four digits each. NaN and infinities become their names.
+    """
+    array: NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
+    if axis.get_scale() == "log":
+        nearest = np.vectorize(lambda value: float(f"{value:.{FINEST}g}"), otypes=[float])(array)
+    else:
+        start, end = axis.get_view_interval()
+        nearest = np.round(array, FINEST - math.floor(math.log10(abs(end - start))))
+    listed: list[Any] = _json((nearest + 0.0).tolist())  # + 0.0 turns -0.0 into 0.0
+    return listed
+
+
 def _json(value: Any) -> Any:
     if isinstance(value, list):
         return [_json(item) for item in value]
     return value if math.isfinite(value) else str(value)
 
 
+def _points_on(axes: _AxesBase | None, points: ArrayLike, transform: Transform) -> list[Any]:
+    """Round an array of points, the coordinates on an axis to what can be seen."""
+    array: NDArray[np.float64] = np.ma.filled(np.ma.asarray(points, dtype=float), np.nan).reshape(
+        -1, 2
+    )
+    if axes is None:
+        return rounded(array)
+    on_axes = transform.contains_branch_seperately(axes.transData)
+    columns = [
+        placed(column, axis) if on_axis else rounded(column)
+        for column, axis, on_axis in zip(array.T, (axes.xaxis, axes.yaxis), on_axes, strict=True)
+    ]
+    return [list(point) for point in zip(*columns, strict=True)]
+
+
 def _axes(axes: Axes) -> dict[str, Any]:
     legend = axes.get_legend()
     shown: dict[str, Any] = {
         "title": "".join(axes.get_title(loc) for loc in ("left", "center", "right")),
-        "x": [axes.get_xlabel(), axes.get_xscale(), *rounded(axes.get_xlim())],
-        "y": [axes.get_ylabel(), axes.get_yscale(), *rounded(axes.get_ylim())],
+        "x": [axes.get_xlabel(), axes.get_xscale(), *placed(axes.get_xlim(), axes.xaxis)],
+        "y": [axes.get_ylabel(), axes.get_yscale(), *placed(axes.get_ylim(), axes.yaxis)],
         "words on x": _words(axes.xaxis),
         "words on y": _words(axes.yaxis),
         "lines": [_line(line) for line in axes.lines],
@@ -107,21 +147,29 @@ def _words(axis: Axis) -> list[Any]:
     if not isinstance(formatter, (FixedFormatter, FuncFormatter)):
         return []
     places = axis.get_majorticklocs()
-    return [formatter.format_ticks(places.tolist()), rounded(places)]
+    return [formatter.format_ticks(places.tolist()), placed(places, axis)]
 
 
 def _texts(texts: Iterable[Text]) -> list[list[Any]]:
     return [
-        [text.get_text(), *rounded(text.get_position())]
+        [text.get_text(), *_points_on(text.axes, text.get_position(), _text_transform(text))[0]]
         for text in texts
         if text.get_text() and text.get_visible()
     ]
 
 
+def _text_transform(text: Text) -> Transform:
+    """What the place of a text is told in; an annotation has it only while it is drawn."""
+    if isinstance(text, Annotation) and text.axes and text.anncoords == "data":
+        return text.axes.transData
+    return text.get_transform()
+
+
 def _line(line: Line2D) -> dict[str, Any]:
+    points = _points_on(line.axes, np.ma.column_stack(line.get_data()), line.get_transform())
     return {
-        "x": rounded(line.get_xdata()),
-        "y": rounded(line.get_ydata()),
+        "x": [x for x, _ in points],
+        "y": [y for _, y in points],
         "style": [to_hex(line.get_color()), line.get_linestyle(), str(line.get_marker())],
         **_label(line),
     }
@@ -129,13 +177,12 @@ def _line(line: Line2D) -> dict[str, Any]:
 
 def _shape(patch: Patch) -> dict[str, Any]:
     if isinstance(patch, FancyArrowPatch):
-        ends = [list(point) for point in patch._posA_posB]  # type: ignore[attr-defined]
-        return {"kind": "arrow", "from and to": rounded(ends)}
-    path = patch.get_path()
-    corners = patch.get_patch_transform().transform(path.vertices)
+        ends = np.array(patch._posA_posB)  # type: ignore[attr-defined]
+        return {"kind": "arrow", "from and to": _points_on(patch.axes, ends, patch.get_transform())}
+    corners = patch.get_patch_transform().transform(patch.get_path().vertices)
     return {
         "kind": type(patch).__name__,
-        "corners": rounded(corners),
+        "corners": _points_on(patch.axes, corners, patch.get_data_transform()),
         "color": to_hex(patch.get_facecolor(), keep_alpha=True),
         **_label(patch),
     }
@@ -143,10 +190,14 @@ def _shape(patch: Patch) -> dict[str, Any]:
 
 def _points(collection: Collection) -> dict[str, Any]:
     values = collection.get_array()
+    axes, to_offset = collection.axes, collection.get_offset_transform()
     return {
         "kind": type(collection).__name__,
-        "at": rounded(collection.get_offsets()),
-        "paths": [rounded(path.vertices) for path in collection.get_paths()],
+        "at": _points_on(axes, collection.get_offsets(), to_offset),
+        "paths": [
+            _points_on(axes, path.vertices, collection.get_transform())
+            for path in collection.get_paths()
+        ],
         "colors": [
             to_hex(color, keep_alpha=True) for color in to_rgba_array(collection.get_facecolor())
         ],

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from bookbuild.book import Book
+from bookbuild.check_html import LONGEST_DESCRIPTION, SHORTEST_DESCRIPTION
 from bookbuild.errors import BookError
 from tests.book.small_book import CHAPTER, SmallBook
 
@@ -20,7 +21,9 @@ def test_every_page_has_a_description(book: Book) -> None:
         text = (book.source / f"{name}.md").read_text(encoding="utf-8")
         front = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else {}
         description = front.get("myst", {}).get("html_meta", {}).get("description", "")
-        assert 50 <= len(description) <= 200, f"{name}: description of {len(description)} letters"
+        assert SHORTEST_DESCRIPTION <= len(description) <= LONGEST_DESCRIPTION, (
+            f"{name}: description of {len(description)} letters"
+        )
 
 
 def test_code_fits_the_page(book: Book) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
 
 PAGE = """\
 {title}
@@ -47,8 +48,11 @@ def built(pages: Path) -> list[tuple[str, str]]:
     """Build, and return the text and the target of each link in the list."""
     out = pages.parent / "html"
     configuration = {"extensions": ["sphinx_exercise", "bookbuild.sphinx_exercise_list"]}
-    app = Sphinx(str(pages), None, str(out), str(out / "trees"), "html", configuration, status=None)
-    app.build()
+    with docutils_namespace():  # what extensions register ends with the build
+        app = Sphinx(
+            str(pages), None, str(out), str(out / "trees"), "html", configuration, status=None
+        )
+        app.build()
     soup = BeautifulSoup((out / "list.html").read_text(), "html.parser")
     return [(link.get_text(), link["href"]) for link in soup.select("dl.exercise-list a")]
 

@@ -9,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.util.docutils import docutils_namespace
 
 from bookbuild.markdown_cells import PageWriter
 from bookbuild.sphinx_playground import KINDS, PlaygroundDrawing, draw, standalone
@@ -40,7 +41,7 @@ def build(folder: Path, **parts: str) -> tuple[BeautifulSoup, str]:
             path.write_text(text)
     warnings = folder / "warnings.txt"
     out = folder / "html"
-    with warnings.open("w") as stream:
+    with warnings.open("w") as stream, docutils_namespace():
         configuration = {"extensions": ["bookbuild.sphinx_playground"], "numfig": True}
         trees = str(out / "trees")
         app = Sphinx(

@@ -1,55 +1,126 @@
 """`make reproduce`: what it compares, under which settings, and what it says of a difference."""
 
+import os
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from bookbuild.reproduce import WIDTHS, Setting, widths
+from bookbuild import reproduce
+from bookbuild.comparing import Result
+from bookbuild.errors import BookError
+from bookbuild.settings import Setting, settings
 from tests.book.small_book import ROOT, SmallBook
 
-ADDED = """
+THREADS = """
 ```{code-cell}
 import os
 
 print("threads", os.environ.get("LNBOOK_THREADS", "1"))
-print("vectors", len(os.environ.get("ATEN_CPU_CAPABILITY", "default")) > 0)
+```
+"""
+# Both iterations double an error of the last bit again and again.
+CHAOS = """
+```{code-cell}
+import numpy as np
+import torch
+
+x = torch.tensor(0.3, dtype=torch.float64)
+for _ in range(200):
+    x = torch.sin(9 * x)
+print(f"{x.item():.2f}")
+```
+
+```{code-cell}
+y = np.float64(0.3)
+for _ in range(200):
+    y = np.sin(9 * y)
+print(f"{y:.2f}")
+```
+
+```{code-cell}
+rows = np.random.default_rng(0).normal(size=(50, 50))
+print(f"{(rows @ rows).std():.4f} {torch.tensor(rows).exp().mean().item():.4f}")
 ```
 """
 
 
 @pytest.fixture
-def sensitive(built: Callable[[], SmallBook]) -> SmallBook:
-    """A small book whose chapter shows with how many threads it was computed."""
-    small = built()
-    for path in (ROOT / "tests").glob("*.*"):  # what the settings of pytest name
-        shutil.copy(path, small.book.root / "tests")
-    small.chapter.write_text(small.chapter.read_text() + ADDED)
-    assert small.run("notebooks").returncode == 0
-    return small
+def with_cells(built: Callable[[], SmallBook]) -> Callable[[str], SmallBook]:
+    """A small book whose chapter has more cells."""
+
+    def make(cells: str) -> SmallBook:
+        small = built()
+        for path in (ROOT / "tests").glob("*.*"):  # what the settings of pytest name
+            shutil.copy(path, small.book.root / "tests")
+        small.chapter.write_text(small.chapter.read_text() + cells)
+        assert small.run("notebooks").returncode == 0
+        return small
+
+    return make
 
 
-def test_a_difference_is_told_with_its_chapter_setting_and_cell(sensitive: SmallBook) -> None:
-    done = sensitive.run("reproduce", "--threads", "1", "2", "--vectors", "default")
+def test_a_difference_is_told_with_its_chapter_setting_and_cell(
+    with_cells: Callable[[str], SmallBook],
+) -> None:
+    done = with_cells(THREADS).run("reproduce", "--settings", "default", "two-threads")
     assert done.returncode == 1
-    told = "part/chapter, default, 2 threads: Cell 2 shows something else"
-    assert done.stderr.splitlines() == [f"error: {told}"]
-    assert "Comparing 1 chapter(s): default, 1 thread\n" in done.stdout
+    told = "part/chapter, two-threads: Cell 2 shows something else"
+    assert done.stderr.splitlines()[0] == f"error: {told}"
+    assert "Comparing 1 chapter(s): default\n" in done.stdout
     table = done.stdout[done.stdout.index("chapter  ") :].splitlines()
-    assert table[0].split("  ", 1)[1].strip() == "default, 1 thread  default, 2 threads"
+    assert table[0].split() == ["chapter", "default", "two-threads"]
     assert [line.split()[0] for line in table[1:]] == ["part/chapter", "all"]
     assert "1 of 3" in table[1]
 
 
-def test_what_is_not_there_is_refused_before_anything_runs(sensitive: SmallBook) -> None:
-    done = sensitive.run("reproduce", "part/chapters")
+def test_noise_finds_chaos_in_torch_and_in_numpy_and_nothing_else(
+    with_cells: Callable[[str], SmallBook],
+) -> None:
+    small = with_cells(CHAOS)
+    done = small.run("reproduce", "--settings", "default", "noise-0")
+    *cells, where = done.stderr.splitlines()
+    assert [line.partition("noise-0: ")[2] for line in cells] == [
+        "Cell 2 shows something else",
+        "Cell 3 shows something else",
+    ]
+    assert where == "error: what these cells show instead is in _build/reproduce.txt"
+    details = (small.book.build / "reproduce.txt").read_text()
+    assert details.count("part/chapter, noise-0: Cell") == 2
+    assert "x = torch.sin(9 * x)" in details
+
+
+def test_kernels_without_the_noise_they_should_have_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, with_cells: Callable[[str], SmallBook]
+) -> None:
+    book = with_cells("").book
+    monkeypatch.setattr(reproduce, "compare", lambda *_: {"part/chapter": Result(cells=2)})
+    with pytest.raises(BookError, match="only 0 of 1 kernels computed with noise"):
+        reproduce.run(book, Setting("noise-7", noise=7), book.chapters)
+
+
+def test_what_is_not_there_is_refused_before_anything_runs(
+    with_cells: Callable[[str], SmallBook],
+) -> None:
+    small = with_cells("")
+    done = small.run("reproduce", "part/chapters")
     assert done.stderr == "error: no chapter is called part/chapters; there are: part/chapter\n"
-    done = sensitive.run("reproduce", "--vectors", "avx1024")
-    assert f"has the vector widths {', '.join(widths())}, not avx1024" in done.stderr
+    done = small.run("reproduce", "--settings", "avx1024")
+    assert "no setting is called avx1024; there are: default, two-threads, sse" in done.stderr
 
 
 def test_a_setting_sets_what_it_says() -> None:
-    found = Setting(2, "avx2").environment
-    assert {found[name] for name in ("LNBOOK_THREADS", "OMP_NUM_THREADS")} == {"2"}
-    assert found["ATEN_CPU_CAPABILITY"] == "avx2"
-    assert widths() == WIDTHS[: len(widths())]
+    known = settings()
+    assert {"default", "two-threads", "sse", *(f"noise-{i}" for i in range(5))} <= set(known)
+    with known["default"].environment(ROOT) as variables:
+        assert variables == {}
+    with known["two-threads"].environment(ROOT) as variables:
+        assert variables["LNBOOK_THREADS"] == variables["OMP_NUM_THREADS"] == "2"
+    with known["sse"].environment(ROOT) as variables:
+        assert variables["MKL_CBWR"] == "COMPATIBLE"
+        assert variables["OPENBLAS_CORETYPE"] == "Nehalem"
+    with known["noise-3"].environment(ROOT) as variables:
+        assert variables["PYTHONPATH"].split(os.pathsep)[-1] == str(ROOT)
+        startup = Path(variables["IPYTHONDIR"], "profile_default", "startup", "noise.py")
+        assert "start(3, " in startup.read_text()

@@ -28,7 +28,7 @@ def test_a_page_over_loopback(html: Path) -> None:
     process = subprocess.Popen(
         [*command, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
-    stop = threading.Timer(20, process.kill)  # should it say nothing
+    stop = threading.Timer(600, process.kill)  # should it say nothing
     stop.start()
     try:
         assert process.stdout is not None

@@ -30,7 +30,8 @@ SECTIONS = {
         "statistics, modes, single sample",
         "When to use, and when to avoid",
         "placement, initialization, dropout",
-        "references",
+        "Summary",
+        "References",
     ],
     "001": [
         "Concepts",
@@ -44,21 +45,26 @@ SECTIONS = {
     ],
     "002": [
         *(f"1.5.{number} " for number in range(1, 11)),
+        "Summary",
         "Diagram: the process",
         "Diagram: effect of gamma and beta",
     ],
     "003": [
         "Key characteristics",
+        "Use cases",
         "Numeric example",
         "PyTorch example",
         "Main function, secondary benefits",
         "When to use it",
+        "Conclusion",
     ],
     "004": [
         "Where, how, properties",
         "Pros and cons",
         "Numeric example, by hand",
         "NumPy",
+        "Output",
+        "Key difference",
         "Python code: PyTorch",
     ],
 }
@@ -89,3 +95,55 @@ def test_no_row_is_unknown(book: Book) -> None:
     assert {note: len(cells) for note, cells in rows(book).items()} == {
         note: len(sections) for note, sections in SECTIONS.items()
     }
+
+
+# The verdicts of the myths page.
+VERDICTS = ("false", "half", "slip", "open")
+
+
+def entries(book: Book) -> dict[str, tuple[str, str]]:
+    """Of each entry of the myths page, by its anchor: the address of its heading, and its text."""
+    text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
+    parts = re.split(r"^\((myth-[\w-]+)\)=\n### (.*)\n", text, flags=re.MULTILINE)[1:]
+    found = {}
+    for anchor, title, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        address = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+        found[anchor] = address, re.split(r"^## ", body, flags=re.MULTILINE)[0]
+    return found
+
+
+def listed(book: Book) -> dict[str, set[str]]:
+    """The verdicts that the list of statements gives to the claims of each entry."""
+    text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
+    found: dict[str, set[str]] = {}
+    for verdicts, anchor in re.findall(
+        r"^  - ([\w, ]+)\n  - \[[^]]+\]\((myth-[\w-]+)\)", text, re.M
+    ):
+        found.setdefault(anchor, set()).update(verdicts.split(", "))
+    return found
+
+
+def test_the_list_has_the_verdicts_of_the_entries(book: Book) -> None:
+    judged = {}
+    for anchor, (_, body) in entries(book).items():
+        words = re.findall(r"\*\*(\w+)[.*]", body)
+        judged[anchor] = {word.lower() for word in words} & set(VERDICTS)
+    assert judged == listed(book)
+
+
+def test_a_quoted_note_links_to_the_entry_that_judges_it(book: Book) -> None:
+    missing = [
+        f"note {note} is quoted in {address}, but none of its rows leads there"
+        for address, body in entries(book).values()
+        for note in sorted(set(re.findall(r"^>.*?\((00\d), ", body, re.MULTILINE)))
+        if not any(f"(practice/myths.md#{address})" in place for _, place in rows(book)[note])
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_both_lists_of_verdicts_use_the_same_words(book: Book) -> None:
+    text = (book.source / "practice/when-to-use.md").read_text(encoding="utf-8")
+    table = text.split(":name: when-lists", 1)[1].split("```", 1)[0]
+    verdicts = re.findall(r"^\* - .*\n  - (.*)\n", table, re.MULTILINE)[1:]
+    assert len(verdicts) > 10
+    assert set(verdicts) <= set(VERDICTS) | {"true"}

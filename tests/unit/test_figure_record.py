@@ -77,6 +77,42 @@ def test_the_last_digits_are_not_recorded() -> None:
     assert draw(lambda _f, a: a.lines[0].set_ydata([1 + noise, 4 - noise, 9 + noise])) == draw()
 
 
+def drawn_at(height: float, scale: str = "linear") -> dict[str, object]:
+    """The record of points at 0 or 1, a text, a shape and a scatter plot at some height."""
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set(ylim=(1e-20, 10) if scale == "log" else (-1, 10), yscale=scale)
+    axes.plot([0, 1], [height, height])
+    axes.scatter([0], [height])
+    axes.text(0, height, "text")
+    axes.annotate("note", (0, 1), (0, height))
+    axes.fill_between([0, 1], [1, 1], [height, height])
+    axes.add_patch(Rectangle((0, height), 1, 1))
+    axes.add_patch(FancyArrowPatch((0, height), (1, 1)))
+    return describe(figure)
+
+
+def test_what_is_smaller_than_a_pixel_is_not_recorded() -> None:
+    assert drawn_at(3e-17) == drawn_at(-1e-9) == drawn_at(0)
+    assert drawn_at(2e-3) != drawn_at(0)
+
+
+def test_small_numbers_count_on_a_logarithmic_axis() -> None:
+    assert drawn_at(3e-17, "log") != drawn_at(3.01e-17, "log")
+    assert drawn_at(3e-17, "log") == drawn_at(3.00001e-17, "log")
+
+
+def test_what_is_not_placed_on_the_axes_keeps_its_digits() -> None:
+    def draw_text(y: float) -> dict[str, object]:
+        figure = Figure()
+        axes = figure.subplots()
+        axes.set(ylim=(0, 1e9))
+        axes.text(0.5, y, "text", transform=axes.transAxes)
+        return describe(figure)
+
+    assert draw_text(0.25) != draw_text(0.26)
+
+
 def test_a_record_is_json() -> None:
     record = draw(lambda _f, a: a.plot([np.nan, np.inf], [1.0, 2.0]))
     assert json.loads(json.dumps(record, allow_nan=False)) == record

@@ -1,0 +1,50 @@
+"""Changes the last bit of floating-point numbers, each by a hash of its own bits."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+# How many last bits of a number are zero only if it was computed exactly, by its size in bytes. The
+# sum of 1 and 2 is 3 on every processor.
+EXACT_BITS = {2: 3, 4: 8, 8: 20}
+
+
+def change(bits: NDArray[np.unsignedinteger], seed: int, exact_bits: int) -> None:
+    """Move each number by one unit in its last place, up or down, or leave it, in place.
+
+    A quarter of the numbers moves up, a quarter down. Numbers whose last bits are all zero stay:
+    they are exact, or zero, infinite or not a number.
+
+    Args:
+        bits: the bits of the numbers, contiguous, as unsigned integers.
+        seed: another seed changes other numbers.
+        exact_bits: how many last bits are zero in an exact number.
+    """
+    _change(bits, np.uint64(seed), np.uint64((1 << exact_bits) - 1))
+
+
+def are_exact(bits: NDArray[np.unsignedinteger], exact_bits: int) -> bool:
+    """Whether the last bits of all numbers are zero: then their sum is exact, in any order."""
+    return bool(_are_exact(bits, np.uint64((1 << exact_bits) - 1)))
+
+
+@numba.njit(cache=True)
+def _are_exact(bits: NDArray[np.unsignedinteger], exact: np.uint64) -> bool:
+    for i in range(bits.size):  # noqa: SIM110 -- Numba compiles no generators
+        if np.uint64(bits[i]) & exact != 0:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def _change(bits: NDArray[np.unsignedinteger], seed: np.uint64, exact: np.uint64) -> None:
+    for i in range(bits.size):
+        number = np.uint64(bits[i])
+        # The constants of SplitMix64 (Steele, Lea and Flood 2014), which spread every bit over all.
+        hashed = (number + seed * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+        hashed = (hashed ^ (hashed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+        step = ((np.int64(hashed >> np.uint64(62)) + 1) >> 1) - 1  # -1, 0, 0 or 1
+        bits[i] = bits[i] + (0 if number & exact == 0 else step)
