@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from lnbook.experiments.family import HEADS, KINDS, train
+from lnbook.experiments.family import KINDS, train
 from lnbook.progress import progress
 
+HEADS = ("pooled", "flat")
 RATES = (0.003, 0.01, 0.03)
 SEEDS = range(5)
 STEPS, EVERY = 400, 50

@@ -45,11 +45,11 @@ def sweep() -> list[dict[str, Any]]:
             kind = {"block": name, "warm_up": warm_up}
             for lr in LRS:
                 for seed in range(5 if lr == LR else 2):
-                    found.append(_measured(text, "six", layers=6, lr=lr, seed=seed, **kind))
+                    found.append(measured(text, "six", layers=6, lr=lr, seed=seed, **kind))
             for seed in range(3):
-                found.append(_measured(text, "two", layers=2, lr=LR, seed=seed, **kind))
+                found.append(measured(text, "two", layers=2, lr=LR, seed=seed, **kind))
             for seed in range(2):
-                found.append(_measured(text, "twelve", layers=12, lr=1e-3, seed=seed, **kind))
+                found.append(measured(text, "twelve", layers=12, lr=1e-3, seed=seed, **kind))
     found += _starts(text)
     for name, warm_up in (("Post-LN", 0), ("Post-LN", 100), ("Pre-LN", 0)):
         found += [
@@ -69,11 +69,11 @@ def _starts(text: Text) -> list[dict[str, Any]]:
         kind = {"layers": 6, "lr": LR, "seed": seed, "warm_up": 0}
         post = kind | {"block": "Post-LN"}
         found += [
-            _measured(text, "frequencies", frequencies=True, head_scale=HEAD_SCALE, **post),
-            _measured(text, "small head", head_scale=HEAD_SCALE, **post),
+            measured(text, "frequencies", frequencies=True, head_scale=HEAD_SCALE, **post),
+            measured(text, "small head", head_scale=HEAD_SCALE, **post),
         ]
         found += [
-            _measured(text, "small start", start="pytorch", block=block, **kind) for block in BLOCKS
+            measured(text, "small start", start="pytorch", block=block, **kind) for block in BLOCKS
         ]
     return found
 
@@ -92,7 +92,8 @@ def _run(
     )
 
 
-def _measured(text: Text, part: str, **kind: Any) -> dict[str, Any]:
+def measured(text: Text, part: str, **kind: Any) -> dict[str, Any]:
+    """Train as `kind` says, and return it with the curves of the run."""
     return {"part": part, **kind, **_curves(_run(text, **kind))}
 
 

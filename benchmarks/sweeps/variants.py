@@ -6,7 +6,7 @@ About seven minutes on one core.
 import math
 from typing import Any
 
-from lnbook.data.text import load_text
+from lnbook.data.text import Text, load_text
 from lnbook.experiments.variants import VARIANTS, train_variant
 
 RATES = (0.003, 0.01, 0.03)
@@ -21,13 +21,13 @@ def sweep() -> list[dict[str, Any]]:
     settings += [DEEP | {"start": "xavier", "seed": seed} for seed in range(3)]
     runs = [(variant, setting) for setting in settings for variant in VARIANTS]
     runs += [("none", DEEP | {"start": "pytorch", "seed": seed}) for seed in range(3)]
-    found = []
-    for variant, setting in runs:
-        run = train_variant(text, variant, **setting)
-        found.append(
-            {"variant": variant, **setting, "loss": _finite(run.loss), "logit": _finite(run.logit)}
-        )
-    return found
+    return [measured(text, variant, setting) for variant, setting in runs]
+
+
+def measured(text: Text, variant: str, setting: dict[str, Any]) -> dict[str, Any]:
+    """Train one variant, and return it with its setting and what came of it."""
+    run = train_variant(text, variant, **setting)
+    return {"variant": variant, **setting, "loss": _finite(run.loss), "logit": _finite(run.logit)}
 
 
 def _finite(value: float) -> float | None:

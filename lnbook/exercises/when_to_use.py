@@ -30,8 +30,9 @@ CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
             {
                 "BN": "The penalty is on the gradient of each image by itself. "
                 "BN makes the score of an image depend on the others.",
-                "none": "That can work, but the question is for what stands in for BN.",
+                "none": "That can work, but the authors recommend a norm.",
                 "GN": "GN keeps the images apart, too. The authors recommend another one.",
+                "keep": "It has no trained weights yet. Name the norm that it should have.",
             },
         ),
         "b": (
@@ -56,6 +57,7 @@ CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
             {
                 "LN": "Nothing here asks for it: the network is shallow, and it trains.",
                 "BN": "Nothing here asks for it: the network is shallow, and it trains.",
+                "keep": "It has no norm that could be kept. Which word says that?",
             },
         ),
         "e": (
@@ -64,6 +66,7 @@ CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
                 "LN": "The recipe was tuned with another norm, which large batches suit.",
                 "GN": "It comes close, but large batches suit the norm of the recipe.",
                 "none": "This network was tuned with a norm.",
+                "keep": "Right, keep to the recipe. But the weights are new, so name its norm.",
             },
         ),
         "f": (
@@ -71,6 +74,7 @@ CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
             {
                 "BN": "One image gives poor statistics, and the next image other ones.",
                 "LN": "Over (C, H, W) it did worse in this network than its relative with groups.",
+                "keep": "The weights are new, and the norm of the recipe needs larger batches.",
             },
         ),
     }
@@ -80,14 +84,14 @@ CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
 def check_choices(
     a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None
 ) -> Verdict:
-    """Check which norm suits six situations.
+    """Check which norm suits six networks: its name, or "keep" where there are trained weights.
 
     Args:
         a: a GAN critic with a gradient penalty.
         b: fine-tuning a trained BERT.
         c: transferring the style of paintings.
-        d: a shallow network that trains well.
-        e: a ResNet-50 with 256 images a batch.
+        d: a shallow network without a norm that trains well.
+        e: a ResNet-50 by its recipe, with 256 images a batch.
         f: a ResNet-50 with one image a batch.
 
     Each answer is "LN", "BN", "GN", "IN", "none" or "keep".

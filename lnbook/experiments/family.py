@@ -26,6 +26,7 @@ __all__ = [
     "ChannelsLast",
     "Run",
     "ScaleAndShift",
+    "SignedMean",
     "accuracy",
     "convnet",
     "digit_images",
@@ -37,7 +38,8 @@ STRIDES = (2, 1, 1)
 BATCH = 32
 EPS = 1e-5
 
-HEADS = ("pooled", "flat")
+HEADS = ("pooled", "signed", "flat")
+ORDER, SIGNS = 1, 2  # the weights start from the seed alone; these have generators of their own
 
 
 class ScaleAndShift(nn.Module):
@@ -59,6 +61,34 @@ class ScaleAndShift(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the scaled and shifted `x`, of shape `(N, C, H, W)`."""
         return x * self.weight[:, None, None] + self.bias[:, None, None]
+
+
+class SignedMean(nn.Module):
+    """Average each channel over all pixels after giving each pixel a fixed sign at random.
+
+    As many numbers come out as of global average pooling, and nothing is learned here either; but
+    where in the map a value stands makes a difference.
+
+    Args:
+        channels: the size of the second dimension of the input.
+        side: height and width of the input.
+        rng: what the signs are drawn from.
+
+    Example:
+        >>> SignedMean(2, 4, np.random.default_rng(0))(torch.ones(3, 2, 4, 4)).shape
+        torch.Size([3, 2])
+    """
+
+    signs: Tensor
+
+    def __init__(self, channels: int, side: int, rng: np.random.Generator) -> None:
+        super().__init__()
+        signs = rng.choice([-1.0, 1.0], size=(channels, side, side))
+        self.register_buffer("signs", torch.from_numpy(signs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the signed means of `x`, of shape `(N, C)`."""
+        return (x * self.signs).mean(dim=(2, 3))
 
 
 class ChannelsLast(nn.Module):
@@ -106,8 +136,9 @@ def convnet(kind: str, head: str = "pooled", seed: int = 0) -> nn.Sequential:
 
     Args:
         kind: the norm, one of `KINDS`.
-        head: what the linear layer sees: "pooled", the mean of each channel over all pixels, or
-            "flat", every number of the map.
+        head: what the linear layer sees: "pooled", the mean of each channel over all pixels;
+            "signed", the same after each pixel got a fixed sign at random; or "flat", every
+            number of the map.
         seed: what the weights start from.
 
     Returns:
@@ -133,6 +164,9 @@ def convnet(kind: str, head: str = "pooled", seed: int = 0) -> nn.Sequential:
         channels = CHANNELS
     if head == "pooled":
         layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES)]
+    elif head == "signed":
+        signs = np.random.default_rng([seed, SIGNS])
+        layers += [SignedMean(channels, side, signs), nn.Linear(channels, CLASSES)]
     else:
         layers += [nn.Flatten(), nn.Linear(channels * side**2, CLASSES)]
     return initialize_(nn.Sequential(*layers), np.random.default_rng(seed)).double()
@@ -191,7 +225,7 @@ def train(
 
     Args:
         kind: the norm, one of `KINDS`.
-        head: "pooled" or "flat", as for `convnet`.
+        head: "pooled", "signed" or "flat", as for `convnet`.
         seed: what weights and batches start from.
         steps: how many batches.
         lr: the learning rate.
@@ -211,7 +245,7 @@ def train(
     model = convnet(kind, head, seed)
     digits = _digits()
     batches = minibatches(
-        np.random.default_rng([seed, 1]),
+        np.random.default_rng([seed, ORDER]),
         _images(digits.train_x),
         digits.train_y,
         batch_size=BATCH,

@@ -44,7 +44,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-STARTS = ("xavier", "pytorch")
+STARTS = ("xavier", "pytorch", "deepnorm")
 TEST_WINDOWS = 64
 TEST_SEED = 10**6  # of no run: all runs are measured on the same places of the text
 
@@ -143,8 +143,9 @@ def build(
         heads: the number of attention heads.
         length: the longest window.
         start: `"xavier"`, Xavier's normal distribution for the matrices of the blocks and zeros
-            for their biases, or `"pytorch"`, the smaller values of `nn.Linear`. DeepNorm blocks
-            get their own start with `"xavier"`.
+            for their biases; `"pytorch"`, the smaller values of `nn.Linear`; or `"deepnorm"`,
+            Xavier's with what branches write scaled down by DeepNorm's rule, whatever the block.
+            DeepNorm blocks get that start with `"xavier"`, too.
         dtype: of parameters and computation.
         options: other arguments of `CausalLanguageModel` and its blocks, by name.
 
@@ -168,11 +169,11 @@ def build(
         vocab_size, length, width, heads, layers, block, dtype=dtype, **settings
     )
     initialize_(model, rng)
-    if start == "xavier":
+    if start != "pytorch":
         xavier_init_(model.encoder, rng=rng)
         for part in model.encoder.layers:
-            if isinstance(part, DeepNormBlock):
-                deepnorm_init_(part, part.beta, rng=rng)
+            if start == "deepnorm" or isinstance(part, DeepNormBlock):
+                deepnorm_init_(part, (8.0 * layers) ** -0.25, rng=rng)
     return model
 
 

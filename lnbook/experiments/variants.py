@@ -216,8 +216,8 @@ def train_variant(
         lr: the learning rate.
         steps: how many steps of training.
         seed: what starting values and windows follow from.
-        start: `"pytorch"` or `"xavier"`. DeepNorm always takes its own rule, which is a part
-            of it.
+        start: `"pytorch"`, `"xavier"` or `"deepnorm"`: see `lnbook.experiments.language_model`.
+            DeepNorm always takes its own rule, which is a part of it.
         dtype: of parameters and computation.
 
     Returns:

@@ -151,11 +151,10 @@ def _limits(rows: list[NDArray[np.float64]]) -> tuple[float, float]:
 
 def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
     features = np.arange(1, row.size + 1)
+    mean = _mean(row)
     axes.bar(features, row, width=0.55, color=BLUE)
     axes.plot([0.5, row.size + 0.5], [0, 0], color=INK, linewidth=0.8)
-    axes.plot(
-        [0.5, row.size + 0.5], [row.mean()] * 2, color=VERMILION, linewidth=1.4, linestyle="--"
-    )
+    axes.plot([0.5, row.size + 0.5], [mean] * 2, color=VERMILION, linewidth=1.4, linestyle="--")
     for feature, value in zip(features, row, strict=True):
         above = value >= 0
         axes.annotate(
@@ -170,8 +169,8 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
         )
     axes.text(
         row.size + 0.55,
-        row.mean(),
-        f"mean {_two_decimals(row.mean())}",
+        mean,
+        f"mean {_two_decimals(mean)}",
         color=VERMILION,
         fontsize=9.5,
         va="center",
@@ -179,6 +178,11 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
     axes.set_title(title)
     axes.set_xticks(features)
     axes.set_xlim(0.5, row.size + 1.1)
+
+
+def _mean(row: NDArray[np.float64]) -> float:
+    """The mean without the rounding error that a mean of 0 consists of."""
+    return round(float(row.mean()), 12)
 
 
 def _two_decimals(value: float) -> str:
@@ -255,8 +259,9 @@ def scale_and_shift(rows: Mapping[str, ArrayLike]) -> Figure:
     for axes, (label, row) in zip(panels, values.items(), strict=True):
         density, _ = np.histogram(row, bins=edges, density=True)
         axes.stairs(density, edges, fill=True, color=BLUE, alpha=0.45)
-        axes.axvline(row.mean(), color=VERMILION, linewidth=1.6)
-        ends = [row.mean() - row.std(), row.mean() + row.std()]
+        mean = _mean(row)
+        axes.axvline(mean, color=VERMILION, linewidth=1.6)
+        ends = [mean - row.std(), mean + row.std()]
         axes.plot(ends, [0.03, 0.03], color=VERMILION, linewidth=4, solid_capstyle="butt")
         axes.set_title(label)
         axes.set_yticks([])

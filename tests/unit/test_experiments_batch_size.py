@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.sweeps import batch_size as recorded
+from benchmarks.sweeps import batch_size_controls as controls
 from lnbook import records
 from lnbook.experiments import batch_size as experiments
 from lnbook.training import fit, minibatches
@@ -117,6 +118,14 @@ def test_only_the_counted_images_have_a_say() -> None:
     assert states_agree(model, expected)
 
 
+def test_few_images_are_the_first_of_the_training_images() -> None:
+    one, whole = controls.few(2, 20), experiments.split(2)
+    assert torch.equal(one.train[0], whole.train[0][:20])
+    assert torch.equal(one.train[1], whole.train[1][:20])
+    assert torch.equal(one.test[0], whole.test[0])
+    assert len(controls.few(2, None).train[1]) == 1197
+
+
 def test_measures_over_time() -> None:
     result = experiments.train("GN", 16, steps=30, seeds=[0, 1], every=10)
     assert result.steps.tolist() == [10, 20, 30]
@@ -172,3 +181,25 @@ def test_the_record_is_of_todays_sweep() -> None:
         for one in records.read("batch_size").measurements
     ]
     assert settings == [{"part": part} | arguments for part, arguments in recorded.cases()]
+
+
+def test_the_record_of_the_controls_is_of_todays_sweep() -> None:
+    settings = [
+        {name: value for name, value in one.items() if name not in ("reached", "test")}
+        for one in records.read("batch_size_controls").measurements
+    ]
+    assert settings == [{"part": part} | arguments for part, arguments in controls.cases()]
+
+
+def test_reached_is_the_first_measurement_at_the_loss() -> None:
+    result = experiments.train("BN", 64, steps=60, seeds=[0, 1], every=20)
+    losses = result.training_loss
+    between = (losses[0].max() + losses[1].min()) / 2 if losses[0].max() > losses[1].min() else 0
+    assert losses[1].max() < between < losses[0].min()
+    found = controls.reached(result, between)
+    assert found["steps"] == [40, 40]
+    assert found["test_loss"] == pytest.approx(result.test_loss[1], abs=1e-4)
+    assert found["test"] == pytest.approx(result.test[1], abs=1e-4)
+    never = controls.reached(result, losses[-1].mean())
+    assert never["training_loss"] == losses[-1].mean()
+    assert never["steps"] is never["test_loss"] is never["test"] is None

@@ -75,6 +75,22 @@ def test_scale_and_shift_belongs_to_channels() -> None:
     assert layer(torch.ones(1, 2, 1, 2)).flatten().tolist() == [2.0, 2.0, 4.0, 4.0]
 
 
+def test_the_signed_end_is_the_pooled_one_with_fixed_signs() -> None:
+    """As many parameters, the same linear layer; only the signs of the pixels differ."""
+    pooled, signed, flat = (experiments.convnet("LN", head, seed=5) for head in experiments.HEADS)
+    heads = [drawn(model)[-2:] for model in (pooled, signed, flat)]
+    assert [sum(p.numel() for p in head) for head in heads] == [130, 130, 1930]
+    assert all(torch.equal(a, b) for a, b in zip(heads[0], heads[1], strict=True))
+    (end,) = [layer for layer in signed if isinstance(layer, experiments.SignedMean)]
+    assert not list(end.parameters())
+    assert sorted(end.signs.unique().tolist()) == [-1.0, 1.0]
+    x = torch.arange(2 * 12 * 16.0).view(2, 12, 4, 4).double()
+    assert torch.allclose(end(x * end.signs), x.mean(dim=(2, 3)))
+    again = experiments.convnet("BN", "signed", seed=5)
+    assert torch.equal(again.state_dict()["9.signs"], end.signs)
+    assert not torch.equal(experiments.convnet("LN", "signed", seed=6)[9].signs, end.signs)
+
+
 def test_train_learns_repeats_and_tests_on_the_way() -> None:
     run = experiments.train("GN(1)", "flat", seed=1, steps=40, every=20)
     again = experiments.train("GN(1)", "flat", seed=1, steps=40, every=20)

@@ -61,7 +61,7 @@ def test_build_starts_as_it_says() -> None:
     assert drawn.bias.abs().max() > 0
     assert torch.equal(small.token_embedding.weight, wide.token_embedding.weight)
     assert {parameter.dtype for parameter in wide.parameters()} == {torch.float64}
-    with pytest.raises(ValueError, match="one of xavier, pytorch, but got 'he'"):
+    with pytest.raises(ValueError, match="one of xavier, pytorch, deepnorm, but got 'he'"):
         experiments.build(4, np.random.default_rng(0), start="he")
 
 
@@ -78,6 +78,15 @@ def test_build_scales_deepnorm_down() -> None:
     assert isinstance(deep, DeepNormBlock)
     expected = deep.beta * (2 / (128 + 512)) ** 0.5
     assert deep.linear2.weight.std().item() == pytest.approx(expected, rel=0.02)
+
+
+def test_build_gives_any_block_the_start_of_deepnorm() -> None:
+    deep, post = (
+        experiments.build(4, np.random.default_rng(0), block, start=start, **TINY).state_dict()
+        for block, start in ((DeepNormBlock, "xavier"), (PostLNBlock, "deepnorm"))
+    )
+    assert set(deep) == set(post)
+    assert all(torch.equal(deep[name], value) for name, value in post.items())
 
 
 def test_options_reach_the_blocks(text: Text) -> None:

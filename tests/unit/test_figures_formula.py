@@ -28,6 +28,17 @@ def test_stages_show_values_and_means() -> None:
     assert overlapping(figures.stages({"one": first, "two": second})) == []
 
 
+def test_a_mean_of_rounding_errors_is_drawn_as_zero() -> None:
+    row = np.array([0.1, 0.2, -0.3])
+    assert row.mean() != 0
+    for figure in (figures.stages({"one": row}), figures.scale_and_shift({"one": row})):
+        drawn = [line.get_xdata() for line in figure.axes[0].lines] + [
+            line.get_ydata() for line in figure.axes[0].lines
+        ]
+        assert [0, 0] in [list(ends) for ends in drawn]
+        assert row.mean() not in np.concatenate(drawn)
+
+
 def test_stages_refuse_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="expected at least one row"):
         figures.stages({})

@@ -207,3 +207,46 @@ def test_state_dicts_load_both_ways_and_old_names_do_not() -> None:
     report = fresh.load_state_dict({"gamma": theirs.weight, "beta": theirs.bias}, strict=False)
     assert report.missing_keys == ["weight", "bias"]
     assert torch.equal(fresh.weight, torch.ones(4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("kind", HALF, ids=str)
+def test_float32_around_a_norm_serves_rows_in_16_bits(kind: torch.dtype) -> None:
+    norm = randomized(nn.LayerNorm(8), torch.float32)
+    x = torch.from_numpy(RNG.normal(size=(5, 8))).to(kind)
+    y = nn.functional.layer_norm(x.float(), (8,), norm.weight, norm.bias, norm.eps).type_as(x)
+    assert y.dtype == kind
+    right = expected(norm, x.double().numpy())
+    assert np.abs(y.detach().double().numpy() - right).max() < 0.02
+
+
+@pytest.mark.parametrize("features", [4, 256])
+def test_the_runtime_survives_a_large_mean(features: int) -> None:
+    layer = randomized(nn.LayerNorm(features), torch.float32)
+    deviations = np.stack([np.arange(features) % 4, np.ones(features)]).astype(np.float32)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            layer, (torch.from_numpy(deviations),), dynamo=True, opset_version=18, verbose=False
+        )
+    for offset in (0.0, 1234.0, 40000.0):
+        x = deviations + np.float32(offset)
+        right = expected(layer, x.astype(np.float64))
+        assert np.abs(run(program.model_proto, x) - right).max() < 1e-4
+
+
+def test_only_selecting_before_and_after_keeps_nan_in_the_padding_from_spreading() -> None:
+    norm = randomized(nn.LayerNorm(4))
+    real = torch.tensor([[True], [True], [False]])
+    x = torch.where(real, torch.from_numpy(RNG.normal(size=(3, 4))), torch.nan)
+
+    def finite(given: torch.Tensor, select: bool) -> tuple[bool, bool]:
+        norm.zero_grad()
+        y = norm(given)
+        total = (torch.where(real, y, 0.0) if select else y * real).square().sum()
+        total.backward()
+        return bool(total.isfinite()), bool(norm.weight.grad.isfinite().all())
+
+    assert finite(x, select=False) == (False, False)
+    assert finite(x, select=True) == (True, False)
+    assert finite(torch.where(real, x, 0.0), select=True) == (True, True)
