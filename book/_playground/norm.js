@@ -276,8 +276,8 @@
       entry("deviation σ", "sigma", Math.sqrt(result.variance), fixed(Math.sqrt(result.variance), 4)),
       entry("√(σ² + ε)", "root", 1 / result.rstd, tiny(1 / result.rstd)),
       state.gradient && [
-        entry("sum of ∂L/∂x", "sum-dx", total, tiny(total), Math.abs(total) < 1e-9 && "0, but for rounding"),
-        entry("sum of ∂L/∂x · x̂", "sum-dx-xhat", along, tiny(along), Math.abs(along) < 1e-3 && "only ε keeps it from 0"),
+        entry("sum of ∂L/∂x", "sum-dx", total, tiny(total), Math.abs(total) < 1e-9 && "0, up to rounding"),
+        entry("sum of ∂L/∂x · x̂", "sum-dx-xhat", along, tiny(along), Math.abs(along) < 1e-3 && (result.eps ? "0, up to ε" : "0, up to rounding")),
       ],
       // All digits of what is drawn, for whoever reads the page by a program.
       h("data", {
