@@ -21,7 +21,7 @@ STAMP = os.path.join(VENV, ".ready")
 CAUSES = [
     (
         "No space left on device|Disk quota exceeded",
-        "the disk is full: the environment needs about 2 GB",
+        "the disk is full: the environment needs about 3 GB",
     ),
     (
         "NewConnectionError|NameResolutionError|Temporary failure in name resolution"

@@ -14,6 +14,8 @@ from bookbuild.errors import BookError
 from bookbuild.noise.kernel import started
 from bookbuild.settings import Setting
 
+# What a chapter costs under other settings says nothing of what it costs a reader.
+NO_COSTS = ("-p", "no:tests.chapter_costs")
 NOT_RUN = Difference("every cell", "was not run", tells=False)
 
 
@@ -56,7 +58,8 @@ def run(book: Book, setting: Setting, chapters: Sequence[Chapter]) -> dict[str, 
     at_once = max(1, (os.cpu_count() or 1) // (setting.threads or 1))
     references = [book.show(book.reference(chapter)) for chapter in chapters]
     with setting.environment(Path(noise.__file__).parents[2]) as variables:
-        results = compare(book.root, references, variables, f"--numprocesses={at_once}", "-vv")
+        options = (f"--numprocesses={at_once}", "-vv", *NO_COSTS)
+        results = compare(book.root, references, variables, *options)
         if setting.noise is not None:
             count = started(Path(variables["IPYTHONDIR"]))
             if count < len(results):

@@ -31,6 +31,9 @@ __all__ = ["describe"]
 
 DIGITS = 5  # of a number that is not on an axis
 FINEST = 4  # digits of the length of an axis: less than a tenth of a pixel of the drawing
+# A mean of recorded numbers may lie in the middle between two places, but for its rounding error:
+# rounded to this many digits first, it goes the same way everywhere.
+SETTLED = 10
 
 
 def describe(figure: Figure) -> dict[str, Any]:
@@ -94,12 +97,18 @@ def placed(values: ArrayLike, axis: Axis) -> list[Any]:
     """
     array: NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
     if axis.get_scale() == "log":
-        nearest = np.vectorize(lambda value: float(f"{value:.{FINEST}g}"), otypes=[float])(array)
+        nearest = _to_digits(_to_digits(array, SETTLED), FINEST)
     else:
         start, end = axis.get_view_interval()
-        nearest = np.round(array, FINEST - math.floor(math.log10(abs(end - start))))
+        places = FINEST - math.floor(math.log10(abs(end - start)))
+        nearest = np.round(np.round(array, places + SETTLED - FINEST), places)
     listed: list[Any] = _json((nearest + 0.0).tolist())  # + 0.0 turns -0.0 into 0.0
     return listed
+
+
+def _to_digits(array: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    round_one = np.vectorize(lambda value: float(f"{value:.{digits}g}"), otypes=[float])
+    return np.asarray(round_one(array))
 
 
 def _json(value: Any) -> Any:

@@ -24,8 +24,9 @@ from numpy._core import _methods
 
 from bookbuild.noise.last_bits import EXACT_BITS, UNSIGNED, are_exact, change
 
+# Not cumsum and cumprod: they write down every step, so that only one order is possible.
 SUMS = """
-average convolve corrcoef correlate cov cumprod cumsum dot einsum inner interp mean median
+average convolve corrcoef correlate cov dot einsum inner interp mean median
 nanmean nansum percentile polyfit prod quantile std sum tensordot trace var vdot
 """
 UFUNCS = """
@@ -35,7 +36,7 @@ logaddexp matmul power sin sinh tan tanh
 LINEAR_ALGEBRA = """
 cholesky det eig eigh eigvals eigvalsh inv lstsq matrix_power norm pinv qr slogdet solve svd
 """
-MEANS = ("mean", "_mean")
+EXACT_OF_EXACT = ("sum", "_sum", "mean", "_mean")  # numbers so short that no order rounds
 METHODS = ("_sum", "_prod", "_mean", "_var", "_std")
 FLOATS = (np.float16, np.float32, np.float64)
 IMPORTED_AS = "np"  # in lnbook and in every chapter
@@ -91,8 +92,8 @@ class NoisyFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, and change its result or the array that it was written to."""
         result = self._function(*args, **kwargs)
-        if self.__name__ in MEANS and args and _are_exact(args[0]):
-            return result  # the quotient of two whole numbers
+        if self.__name__ in EXACT_OF_EXACT and args and _are_exact(args[0]):
+            return result
         out = kwargs.get("out")
         if out is None:
             return self._noisy(result)

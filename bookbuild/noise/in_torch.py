@@ -53,7 +53,7 @@ class NoisyTorch(TorchDispatchMode):
         if func not in self._written:
             self._written[func] = self._arguments_written(func)
         positions = self._written[func]
-        if positions is None or _rounds_power(func, args) or _averages_exact(func, args):
+        if positions is None or _rounds_power(func, args) or _sums_exact(func, args):
             return result
         written = [args[position] for position in positions if position < len(args)]
         out = [value for name, value in (kwargs or {}).items() if name.startswith("out")]
@@ -111,9 +111,10 @@ def _rounds_power(func: Any, args: Sequence[Any]) -> bool:
     return is_power and isinstance(args[1], (int, float)) and args[1] in ROUNDED_POWERS
 
 
-def _averages_exact(func: Any, args: Sequence[Any]) -> bool:
-    """Whether this is a mean whose sum is exact: the quotient of two whole numbers."""
-    if func.overloadpacket is not torch.ops.aten.mean or not _has_numbers(args[0]):
+def _sums_exact(func: Any, args: Sequence[Any]) -> bool:
+    """Whether this is a sum that is exact in any order, or a mean that divides such a sum."""
+    sums = (torch.ops.aten.sum, torch.ops.aten.mean)
+    if func.overloadpacket not in sums or not _has_numbers(args[0]):
         return False
     numbers = args[0].contiguous()
     return are_exact(_bits(numbers), EXACT_BITS[numbers.element_size()])

@@ -102,6 +102,17 @@ def test_small_numbers_count_on_a_logarithmic_axis() -> None:
     assert drawn_at(3e-17, "log") == drawn_at(3.00001e-17, "log")
 
 
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_place_in_the_middle_goes_one_way_whatever_its_last_bit(scale: str) -> None:
+    # 0.12345 lies between 0.1234 and 0.1235: the mean of recorded numbers may end there.
+    def record(value: float) -> dict[str, object]:
+        return draw(lambda _f, a: (a.axhline(value), a.set_yscale(scale), a.set_ylim(0.1, 1.2)))
+
+    below, above = np.nextafter(0.12345, [0, 1])
+    assert record(below) == record(0.12345) == record(above)
+    assert record(0.1231) != record(0.1234)
+
+
 def test_what_is_not_placed_on_the_axes_keeps_its_digits() -> None:
     def draw_text(y: float) -> dict[str, object]:
         figure = Figure()
