@@ -24,6 +24,7 @@
 # TORCH_INDEX=address    an extra package index for torch, for example its CPU builds (see README.md)
 # CHAPTER=formula/name   `make notebooks` for one chapter, changed or not;  ALL=1 for all of them
 #                        `make reproduce` for one chapter;  default: all
+# CHANGED=1              `make reproduce` only for what tests/reproduced.json does not know to be the same
 # BUG=name               `make mutants` for one bug;  ALL=1 for all chapters, not up to the first red
 # PACKAGE=name           `make update-pins` for some packages and what they need;  default: all
 # NAME=name              `make sweep` for one of benchmarks/sweeps
@@ -85,11 +86,8 @@ notebooks: $(READY)
 
 bench: $(READY)
 	@$(RUN) benchmarks.repeat norms
-	@$(RUN) benchmarks.recurrent
+	@$(RUN) benchmarks.repeat recurrent
 	@$(RUN) benchmarks.transformer
-	@$(RUN) benchmarks.steps --names lstm-steps
-	@$(RUN) benchmarks.repeat steps --names norm-steps
-	@$(RUN) benchmarks.repeat steps --names norm-compiled
 
 sweep: $(READY)
 	@$(RUN) benchmarks.sweeps $(NAME)
@@ -108,7 +106,7 @@ update:
 	@git diff --quiet constraints.txt || echo "To keep it: make test, then commit. To see it again: make differences"
 
 reproduce: $(READY)
-	@$(RUN) bookbuild reproduce $(CHAPTER) $(if $(SETTINGS),--settings $(SETTINGS))
+	@$(RUN) bookbuild reproduce $(CHAPTER) $(if $(SETTINGS),--settings $(SETTINGS)) $(if $(CHANGED),--changed)
 
 mutants: $(READY)
 	@$(RUN) bookbuild mutants $(if $(BUG),"$(BUG)") $(if $(ALL),--all)

@@ -1,15 +1,18 @@
 """Run a benchmark in several processes, and pool its records: `python -m benchmarks.repeat norms`.
 
 What memory a process gets, and on which cores it runs, can change a time more than all that
-happens while it runs; so the spread within one process says too little. In a pooled record, times
-and ratios are medians over the processes; each range reaches from the lowest to the highest, and
-so holds the middle half of the rounds of every process. What follows the name is the benchmark's.
+happens while it runs; and what else the host does changes from minute to minute. So the spread
+within one process says too little, and the processes start some minutes apart. In a pooled record,
+times and ratios are medians over the processes; each range reaches from the lowest to the highest,
+and so holds the middle half of the rounds of every process. What follows the name is the
+benchmark's.
 """
 
 import argparse
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,19 +57,21 @@ def _over(way: Sequence[Mapping[str, Any]]) -> Measurement:
 def main() -> None:
     """Run, pool what was recorded anew, and record it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", choices=["norms", "steps"], help="the benchmark")
+    parser.add_argument("name", choices=["norms", "recurrent"], help="the benchmark")
     parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--pause", type=float, default=300, help="seconds between them")
     options, rest = parser.parse_known_args()
     found: dict[str, list[records.Record]] = {}
-    for _ in range(options.processes):
+    for number in range(options.processes):
+        time.sleep(options.pause if number else 0)
         before = _contents()
         subprocess.run([sys.executable, "-m", f"benchmarks.{options.name}", *rest], check=True)
         for name, text in _contents().items():
             if text != before.get(name):
                 found.setdefault(name, []).append(records.read(name))
     for name, runs in found.items():
-        first = runs[0].machine
-        more = {key: first[key] for key in ("allocator", "load")} | {"processes": len(runs)}
+        load = max(run.machine["load"] for run in runs)
+        more = {"allocator": runs[0].machine["allocator"], "load": load, "processes": len(runs)}
         records.write(name, pool([run.measurements for run in runs]), **more)
         print(f"pooled {len(runs)} runs: {name}")
 

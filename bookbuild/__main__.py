@@ -67,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--settings", nargs="+", default=[], help="for example noise-0; default: all"
     )
+    again.add_argument(
+        "--changed", action="store_true", help="only what changed since its outputs were the same"
+    )
     bugs = commands.add_parser("mutants", help="put known bugs into copies of lnbook")
     bugs.add_argument("bug", nargs="*", help="for example 'unbiased variance'; default: all")
     bugs.add_argument("--all", action="store_true", help="every chapter, not up to the first red")

@@ -37,7 +37,9 @@ COMMANDS: dict[str, Command] = {
     "check-links": lambda book, _: check_links.check(book),
     "differences": lambda book, _: differences.show(book),
     "update-pins": lambda book, o: update_pins.update_pins(book, o.packages, o.index),
-    "reproduce": lambda book, o: reproduce.reproduce(book, o.chapter, o.settings),
+    "reproduce": lambda book, o: reproduce.reproduce(
+        book, o.chapter, o.settings, only_changed=o.changed
+    ),
     "mutants": lambda book, o: mutants(book, o.bug, everything=o.all),
     "costs": lambda book, _: costs.show(book),
     "licenses": lambda book, _: licenses.write(book),

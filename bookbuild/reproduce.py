@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bookbuild import noise, settings
+from bookbuild import noise, reproduced, settings
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter
 from bookbuild.comparing import Difference, Result, compare
@@ -19,13 +19,20 @@ NO_COSTS = ("-p", "no:tests.chapter_costs")
 NOT_RUN = Difference("every cell", "was not run", tells=False)
 
 
-def reproduce(book: Book, names: Sequence[str] = (), chosen: Sequence[str] = ()) -> None:
+def reproduce(
+    book: Book,
+    names: Sequence[str] = (),
+    chosen: Sequence[str] = (),
+    *,
+    only_changed: bool = False,
+) -> None:
     """Compare references under several settings; print a table, chapter by setting.
 
     Args:
         book: the book.
         names: compare the references of these chapters; without any, of all.
         chosen: the names of the settings; without any, all that this processor can take.
+        only_changed: leave out what gave the same outputs and has not changed since.
 
     Raises:
         BookError: if there is no chapter or no setting of a name, or an output differs anywhere.
@@ -33,15 +40,25 @@ def reproduce(book: Book, names: Sequence[str] = (), chosen: Sequence[str] = ())
     chapters = book.named(names) or list(book.chapters)
     found: dict[str, Mapping[str, Result]] = {}
     for setting in settings.named(chosen):
-        print(f"Comparing {len(chapters)} chapter(s): {setting.name}", flush=True)
-        found[setting.name] = run(book, setting, chapters)
-    names = [chapter.name for chapter in chapters]
+        wanted = [
+            chapter
+            for chapter in chapters
+            if not (only_changed and reproduced.is_known(book, chapter, setting.name))
+        ]
+        print(f"Comparing {len(wanted)} chapter(s): {setting.name}", flush=True)
+        if wanted:
+            found[setting.name] = run(book, setting, wanted)
+            reproduced.keep(book, found)
+    if not found:
+        print("Nothing has changed since it gave the same outputs")
+        return
+    names = [chapter.name for chapter in chapters if any(chapter.name in r for r in found.values())]
     print("", *table(names, found), sep="\n", flush=True)
     problems = [
         f"{name}, {setting}: {cell}"
         for setting, results in found.items()
-        for name in names
-        for cell in results.get(name, Result(different=[NOT_RUN])).different
+        for name, result in results.items()
+        for cell in result.different
     ]
     if problems:
         log = write_details(book, found)
@@ -66,7 +83,8 @@ def run(book: Book, setting: Setting, chapters: Sequence[Chapter]) -> dict[str, 
                 raise BookError(
                     f"{setting.name}: only {count} of {len(results)} kernels computed with noise"
                 )
-    return results
+    not_run = Result(different=[NOT_RUN])
+    return {chapter.name: results.get(chapter.name, not_run) for chapter in chapters}
 
 
 def write_details(book: Book, found: Mapping[str, Mapping[str, Result]]) -> Path:

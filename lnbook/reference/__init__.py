@@ -1,6 +1,7 @@
 """The specification: every operation in NumPy and float64, written straight from its equations.
 
-All other code of the course is tested against this floor, and this floor by finite differences.
+The norms and LSTM cells of the course are tested against this floor, and its gradients by finite
+differences.
 """
 
 from lnbook.reference.batch_norm import (

@@ -15,7 +15,16 @@ echo "$(basename "$0") $*" >> "$CALLS"
 [ "$1" = setup ] && sleep 1.1
 [ "$(basename "$0") $*" != "$FAILS" ]
 """
-MAKES = ["clean", "setup", "book", "test", "check-browser", "check-site", "lighthouse SAMPLE=1"]
+MAKES = [
+    "clean",
+    "setup",
+    "book",
+    "test",
+    "reproduce SETTINGS=noise-0 CHANGED=1",
+    "check-browser",
+    "check-site",
+    "lighthouse SAMPLE=1",
+]
 
 
 def run_ci(folder: Path, fails: str = "") -> tuple[subprocess.CompletedProcess[str], list[str]]:

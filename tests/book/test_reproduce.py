@@ -1,5 +1,6 @@
 """`make reproduce`: what it compares, under which settings, and what it says of a difference."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bookbuild import reproduce
-from bookbuild.comparing import Result
+from bookbuild.chapter import Chapter
+from bookbuild.comparing import Difference, Result
 from bookbuild.errors import BookError
 from bookbuild.settings import Setting, settings
 from tests.book.small_book import ROOT, SmallBook
@@ -29,14 +31,14 @@ import torch
 x = torch.tensor(0.3, dtype=torch.float64)
 for _ in range(200):
     x = torch.sin(9 * x)
-print(f"{x.item():.2f}")
+print(f"{x.item():.4f}")
 ```
 
 ```{code-cell}
 y = np.float64(0.3)
 for _ in range(200):
     y = np.sin(9 * y)
-print(f"{y:.2f}")
+print(f"{y:.4f}")
 ```
 
 ```{code-cell}
@@ -89,6 +91,34 @@ def test_noise_finds_chaos_in_torch_and_in_numpy_and_nothing_else(
     details = (small.book.build / "reproduce.txt").read_text()
     assert details.count("part/chapter, noise-0: Cell") == 2
     assert "x = torch.sin(9 * x)" in details
+
+
+def test_what_gave_the_same_outputs_is_run_again_only_after_a_change(
+    monkeypatch: pytest.MonkeyPatch, with_cells: Callable[[str], SmallBook]
+) -> None:
+    book = with_cells(THREADS).book
+    runs: list[str] = []
+    outcome = Result(cells=3)
+
+    def run(_book: object, setting: Setting, chapters: list[Chapter]) -> dict[str, Result]:
+        runs.append(setting.name)
+        return {chapter.name: outcome for chapter in chapters}
+
+    def count(*chosen: str, only_changed: bool = True) -> int:
+        runs.clear()
+        with contextlib.suppress(BookError):
+            reproduce.reproduce(book, (), chosen, only_changed=only_changed)
+        return len(runs)
+
+    monkeypatch.setattr(reproduce, "run", run)
+    assert [count("default"), count("default")] == [1, 0]
+    assert [count("sse", "default"), count("sse", "default")] == [1, 0]
+    assert count("default", only_changed=False) == 1, "asked for, it runs"
+
+    reference = book.reference(book.chapters[0])
+    reference.write_text(reference.read_text().replace("threads 1", "threads 7"))
+    outcome = Result(cells=3, different=[Difference("Cell 2", "shows something else")])
+    assert [count("default"), count("default")] == [1, 1], "what differs is not known"
 
 
 def test_kernels_without_the_noise_they_should_have_are_an_error(
