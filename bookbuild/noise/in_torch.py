@@ -13,7 +13,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from bookbuild.noise.last_bits import EXACT_BITS, UNSIGNED, are_exact, change
 
-INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 # Operations whose results are the same on every processor: they move or choose numbers, or round
 # one operation correctly, as IEEE 754 asks. Every other one gets noise.
 EXACT = """
@@ -30,7 +29,9 @@ select_scatter set sgn sign slice_backward slice_scatter sort sqrt stack sub thr
 threshold_backward to topk tril tril_indices triu trunc unfold_backward uniform unique
 upsample_nearest2d where zero zeros zeros_like
 """
+POWERS = {torch.ops.aten.pow, torch.ops.aten.pow_}
 ROUNDED_POWERS = (0, 0.5, 1, 2, -1)  # x**2 is x * x, x**0.5 is sqrt(x)
+SUMS = {torch.ops.aten.sum, torch.ops.aten.mean}
 
 
 class NoisyTorch(TorchDispatchMode):
@@ -53,13 +54,16 @@ class NoisyTorch(TorchDispatchMode):
         if func not in self._written:
             self._written[func] = self._arguments_written(func)
         positions = self._written[func]
-        if positions is None or _rounds_power(func, args) or _sums_exact(func, args):
+        if positions is None or _is_exact_here(func, args):
             return result
-        written = [args[position] for position in positions if position < len(args)]
-        out = [value for name, value in (kwargs or {}).items() if name.startswith("out")]
         changed: set[int] = set()  # a result may be an argument that was written to
-        for value in (*written, *out, result):
-            self._change_all(value, changed)
+        for position in positions:
+            if position < len(args):
+                self._change_all(args[position], changed)
+        for name, value in (kwargs or {}).items():
+            if name.startswith("out"):
+                self._change_all(value, changed)
+        self._change_all(result, changed)
         return result
 
     def _arguments_written(self, func: Any) -> list[int] | None:
@@ -84,38 +88,37 @@ class NoisyTorch(TorchDispatchMode):
     def _change(self, tensor: Tensor) -> None:
         if not _has_numbers(tensor):
             return
-        numbers = tensor.detach()
-        flat = numbers if numbers.is_contiguous() else numbers.contiguous()
-        change(_bits(flat), self._seed, EXACT_BITS[tensor.element_size()])
-        if flat is not numbers:
-            numbers.copy_(flat)
+        numbers = tensor if tensor.is_contiguous() else tensor.detach().contiguous()
+        change(_bits(numbers), self._seed, EXACT_BITS[tensor.element_size()])
+        if numbers is not tensor:
+            tensor.detach().copy_(numbers)
 
 
 def _bits(tensor: Tensor) -> NDArray[np.unsignedinteger]:
     """The bits of the numbers of a contiguous tensor, in its own memory."""
     size = tensor.element_size()
-    integers = tensor.detach().view(INTEGERS[size]).numpy()
-    return integers.reshape(-1).view(UNSIGNED[size])
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.dtype is torch.bfloat16:  # NumPy has no such numbers
+        tensor = tensor.view(torch.int16)
+    return tensor.numpy().reshape(-1).view(UNSIGNED[size])
 
 
 def _has_numbers(tensor: Tensor) -> bool:
     """Whether a tensor has floating-point numbers, and is no stand-in while a graph is made."""
-    dense = tensor.layout is torch.strided and tensor.device.type == "cpu"
     own = type(tensor) in (Tensor, torch.nn.Parameter) and not torch._is_functional_tensor(tensor)
-    return tensor.is_floating_point() and dense and own
+    dense = tensor.is_cpu and tensor.layout is torch.strided
+    return own and dense and tensor.is_floating_point()
 
 
-def _rounds_power(func: Any, args: Sequence[Any]) -> bool:
-    """Whether this is a power that is one correctly rounded operation."""
-    is_power = func.overloadpacket in (torch.ops.aten.pow, torch.ops.aten.pow_)
-    return is_power and isinstance(args[1], (int, float)) and args[1] in ROUNDED_POWERS
-
-
-def _sums_exact(func: Any, args: Sequence[Any]) -> bool:
-    """Whether this is a sum that is exact in any order, or a mean that divides such a sum."""
-    sums = (torch.ops.aten.sum, torch.ops.aten.mean)
-    if func.overloadpacket not in sums or not _has_numbers(args[0]):
+def _is_exact_here(func: Any, args: Sequence[Any]) -> bool:
+    """Whether an operation that rounds otherwise gives an exact result for these arguments."""
+    packet = func.overloadpacket
+    if packet in POWERS:  # one correctly rounded operation
+        return isinstance(args[1], (int, float)) and args[1] in ROUNDED_POWERS
+    if packet not in SUMS or not _has_numbers(args[0]):
         return False
+    # A sum of numbers so short that no order rounds, or a mean that divides such a sum.
     numbers = args[0].contiguous()
     return are_exact(_bits(numbers), EXACT_BITS[numbers.element_size()])
 

@@ -27,32 +27,34 @@ def change(bits: NDArray[np.unsignedinteger], seed: int, exact_bits: int) -> Non
         seed: another seed changes other numbers.
         exact_bits: how many last bits are zero in an exact number.
     """
-    one_in = ONE_IN[bits.itemsize]
-    _change(bits, np.uint64(seed), np.uint64((1 << exact_bits) - 1), np.uint64(one_in))
+    _change(bits, seed, (1 << exact_bits) - 1, ONE_IN[bits.itemsize])
 
 
 def are_exact(bits: NDArray[np.unsignedinteger], exact_bits: int) -> bool:
     """Whether the last bits of all numbers are zero: then their sum is exact, in any order."""
-    return bool(_are_exact(bits, np.uint64((1 << exact_bits) - 1)))
+    return bool(_are_exact(bits, (1 << exact_bits) - 1))
 
 
 @numba.njit(cache=True)
-def _are_exact(bits: NDArray[np.unsignedinteger], exact: np.uint64) -> bool:
+def _are_exact(bits: NDArray[np.unsignedinteger], exact: int) -> bool:
     for i in range(bits.size):  # noqa: SIM110 -- Numba compiles no generators
-        if np.uint64(bits[i]) & exact != 0:
+        if np.uint64(bits[i]) & np.uint64(exact) != 0:
             return False
     return True
 
 
 @numba.njit(cache=True)
-def _change(
-    bits: NDArray[np.unsignedinteger], seed: np.uint64, exact: np.uint64, one_in: np.uint64
-) -> None:
+def _change(bits: NDArray[np.unsignedinteger], seed: int, exact: int, one_in: int) -> None:
+    # The constants of SplitMix64 (Steele, Lea and Flood 2014), which spread every bit over all.
+    start = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
     for i in range(bits.size):
         number = np.uint64(bits[i])
-        # The constants of SplitMix64 (Steele, Lea and Flood 2014), which spread every bit over all.
-        hashed = (number + seed * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+        if number & np.uint64(exact) == 0:
+            continue
+        hashed = (number + start) * np.uint64(0xBF58476D1CE4E5B9)
         hashed = (hashed ^ (hashed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
-        share = (hashed >> np.uint64(40)) & (one_in - np.uint64(1))
-        step = 1 if share == 0 else -1 if share == 1 else 0
-        bits[i] = bits[i] + (0 if number & exact == 0 else step)
+        share = (hashed >> np.uint64(40)) & np.uint64(one_in - 1)
+        if share == 0:
+            bits[i] += 1
+        elif share == 1:
+            bits[i] -= 1
