@@ -41,7 +41,7 @@ READY := .venv/.ready
 RUN := .venv/bin/python -m
 TEXTS := book lnbook bookbuild benchmarks mutation tests .ci .github $(wildcard *.md *.yml *.toml) Makefile CITATION.cff
 
-.PHONY: book pdf test check-browser check-site lighthouse serve notebooks reproduce mutants lint bench sweep clean lab setup check-links differences update update-pins costs licenses audit check-oldest check-newest mutation
+.PHONY: book pdf test check-browser check-site lighthouse serve notebooks reproduce mutants lint measure clean lab setup check-links differences update update-pins costs licenses audit check-oldest check-newest mutation
 .DEFAULT_GOAL := book
 
 book: $(READY)
@@ -84,13 +84,8 @@ serve: book
 notebooks: $(READY)
 	@$(RUN) bookbuild notebooks $(CHAPTER) $(if $(ALL),--all)
 
-bench: $(READY)
-	@$(RUN) benchmarks.repeat norms
-	@$(RUN) benchmarks.repeat recurrent
-	@$(RUN) benchmarks.transformer
-
-sweep: $(READY)
-	@$(RUN) benchmarks.sweeps $(NAME)
+measure: $(READY)
+	@$(RUN) benchmarks $(NAME)
 
 differences: $(READY)
 	@$(RUN) bookbuild differences
@@ -135,7 +130,7 @@ check-oldest: CONSTRAINTS := --constraint constraints-oldest.txt
 check-oldest check-newest: check-%:
 	@$(PYTHON) -m venv --clear .venv-$*
 	@.venv-$*/bin/python -m pip install --quiet $(CONSTRAINTS) --editable ".[book,test]" $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	@.venv-$*/bin/python -m pytest tests/unit tests/property
+	@.venv-$*/bin/python -m pytest tests/library tests/property
 
 clean:
 	@rm -rf _build build lnbook.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -144,6 +139,6 @@ clean:
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt bookbuild/bootstrap.py
+$(READY): pyproject.toml constraints.txt bookbuild/environment/bootstrap.py
 	@command -v $(PYTHON) >/dev/null || { echo "error: there is no '$(PYTHON)' here: install Python 3.11 or newer, or name one with PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) bookbuild/bootstrap.py --index "$(TORCH_INDEX)"
+	@$(PYTHON) bookbuild/environment/bootstrap.py --index "$(TORCH_INDEX)"

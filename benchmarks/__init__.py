@@ -1,1 +1,1 @@
-"""Measurements of speed and memory. Run one with `python -m benchmarks.norms`, or another name."""
+"""What takes too long for a chapter, or differs between machines; see `benchmarks.__main__`."""

@@ -12,12 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-
-from lnbook import records
 
 # Large tensors otherwise come fresh from the system each time, and the page faults of that are
 # most of what one measures.
@@ -110,13 +107,14 @@ def table(timings: Sequence[Timing]) -> str:
     )
 
 
-def write_record(name: str, measurements: Sequence[Mapping[str, Any]]) -> Path:
-    """Record the measurements for the book; a list of `Timing` in them becomes one of mappings."""
+def conditions() -> dict[str, Any]:
+    """Return what times depend on besides the machine: the allocator, and other programs."""
     allocator = "settled" if os.environ.get("GLIBC_TUNABLES") == ALLOCATOR else "as it is"
-    return records.write(name, measurements, plain=_plain, allocator=allocator, load=LOAD)
+    return {"allocator": allocator, "load": LOAD}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a `Timing` as a mapping, for a record."""
     if isinstance(value, Timing):
         rounded = asdict(value).items()
         return {key: round(item, 4) if key != "name" else item for key, item in rounded}

@@ -8,10 +8,10 @@ import os
 import sys
 from pathlib import Path
 
-from bookbuild import unchanged
 from bookbuild.errors import BookError
-from bookbuild.offered import PDF_NAME, PDF_VARIABLE
-from bookbuild.serve import serve
+from bookbuild.site import unchanged
+from bookbuild.site.offered import PDF_NAME, PDF_VARIABLE
+from bookbuild.site.serve import serve
 
 
 def main(arguments: list[str] | None = None) -> int:

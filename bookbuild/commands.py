@@ -6,19 +6,13 @@ import argparse
 import gc
 from collections.abc import Callable
 
-from bookbuild import (
-    check_links,
-    costs,
-    differences,
-    licenses,
-    lint_cells,
-    references,
-    reproduce,
-    site,
-    update_pins,
-)
 from bookbuild.book import Book
-from bookbuild.mutants.run import mutants
+from bookbuild.bugs.run import mutants
+from bookbuild.checks import check_links, lint_cells
+from bookbuild.environment import licenses, update_pins
+from bookbuild.outputs import costs, differences, references
+from bookbuild.reproduce import reproduce
+from bookbuild.site import build
 
 Command = Callable[[Book, argparse.Namespace], object]
 
@@ -26,7 +20,7 @@ Command = Callable[[Book, argparse.Namespace], object]
 def _build(book: Book, options: argparse.Namespace) -> None:
     # Pages are trees of many small objects: Python's default looks for cycles in them all the time.
     gc.set_threshold(200_000, 20, 100)
-    site.build(book, quiet=not options.verbose)
+    build.build(book, quiet=not options.verbose)
 
 
 COMMANDS: dict[str, Command] = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from nbval.plugin import IPyNbCell
 
-from bookbuild import costs
 from bookbuild.book import Book
+from bookbuild.outputs import costs
 
 PEAK = "peak memory"
 FOLDER, SUFFIX = "tests/notebooks/", ".ipynb"

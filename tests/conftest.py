@@ -1,14 +1,15 @@
 """What all tests share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell
 
 from bookbuild.book import Book
-from bookbuild.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
-from lnbook.progress import SILENCE
+from bookbuild.outputs.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
+from lnbook._build import SILENCE
 
 os.environ[SILENCE] = "1"  # a progress bar would be one more output to compare
 
@@ -20,6 +21,28 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="session")
 def book() -> Book:
     return Book(ROOT)
+
+
+@pytest.fixture
+def book_style() -> Iterator[None]:
+    """Draw as the chapters do."""
+    import matplotlib as mpl  # here, like torch below: the tests of the build load neither
+
+    from lnbook.notebook.style import RC_PARAMS
+
+    with mpl.rc_context(dict(RC_PARAMS)):
+        yield
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let torch compute with one thread."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def pytest_configure(config: pytest.Config) -> None:

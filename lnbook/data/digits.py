@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Digits", "load_digits"]
+from lnbook._check import checked_count
+
+__all__ = ["Digits", "Split", "load_digits", "split"]
 
 LARGEST_PIXEL = 16.0
 TEST_EVERY = 4
@@ -56,3 +60,53 @@ def load_digits() -> Digits:
     y = torch.tensor(bunch.target).long()
     test = torch.arange(len(y)) % TEST_EVERY == 0
     return Digits(x[~test], y[~test], x[test], y[test])
+
+
+Batch = tuple[Tensor, Tensor]
+TESTING, VALIDATION = 450, 150
+SPLIT = 0  # of a seed: each of its uses has a generator of its own
+
+
+@dataclass(frozen=True)
+class Split:
+    """The digits, dealt out at random: inputs of shape `(N, 64)` and classes of shape `(N,)`.
+
+    Attributes:
+        train: 1197 images to train on.
+        validation: 150 images to choose a learning rate by.
+        test: 450 images for the result.
+
+    Example:
+        >>> part = split(seed=1)
+        >>> part.test[0].shape, part.validation[1].shape
+        (torch.Size([450, 64]), torch.Size([150]))
+    """
+
+    train: Batch
+    validation: Batch
+    test: Batch
+
+
+@cache
+def _digits() -> Batch:
+    digits = load_digits()
+    return torch.cat([digits.train_x, digits.test_x]), torch.cat([digits.train_y, digits.test_y])
+
+
+def split(seed: int) -> Split:
+    """Deal the 1797 digits out for training, validation and testing, as the seed says.
+
+    Raises:
+        TypeError: `seed` is not an integer.
+        ValueError: `seed` is negative.
+
+    Example:
+        >>> [len(part[1]) for part in (split(0).train, split(0).validation, split(0).test)]
+        [1197, 150, 450]
+    """
+    seed = checked_count(seed, "seed", "split")
+    x, y = _digits()
+    order = torch.from_numpy(np.random.default_rng([seed, SPLIT]).permutation(len(y)))
+    ends = TESTING, TESTING + VALIDATION
+    test, validation, training = torch.tensor_split(order, ends)
+    return Split(*((x[rows], y[rows]) for rows in (training, validation, test)))

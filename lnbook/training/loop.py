@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lnbook._check import checked_integer
-from lnbook.progress import progress
+from lnbook.training.progress import progress
 
 __all__ = ["History", "fit"]
 

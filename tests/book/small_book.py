@@ -121,7 +121,9 @@ def make_small_book(root: Path) -> SmallBook:
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
     (root / "lnbook").mkdir()
     (root / "lnbook" / "__init__.py").write_text("")
-    for name in ("mime.py", "progress.py", "style.py"):  # what the build itself imports
+    (root / "lnbook" / "notebook").mkdir()
+    (root / "lnbook" / "notebook" / "__init__.py").write_text("")
+    for name in ("_build.py", "notebook/style.py"):  # what the build itself imports
         shutil.copy(ROOT / "lnbook" / name, root / "lnbook" / name)
     (root / "lnbook" / "constants.py").write_text("HALF = 21\n")
     (root / "lnbook" / "unrelated.py").write_text("OTHER = 1\n")

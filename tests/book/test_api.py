@@ -10,11 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bookbuild import sphinx_api
 from bookbuild.book import Book
+from bookbuild.sphinx import api
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
-NO_FUNCTIONS = {"lnbook.mime"}  # names of types of output, for the build
 
 
 def has_names(path: Path) -> bool:
@@ -32,7 +31,7 @@ def public_modules() -> list[str]:
         if has_names(path) and not hidden:
             parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
             found.append(".".join(parts[:-1] if path == package else parts))
-    return sorted(set(found) - NO_FUNCTIONS)
+    return sorted(set(found))
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +40,9 @@ def shown() -> set[str]:
     book = Book(PACKAGE.parent)
     text = "\n".join(path.read_text() for path in sorted((book.source / "api").glob("*.md")))
     modules = set(re.findall(r"^\.\. automodule:: (\S+)$", text, re.MULTILINE))
-    for package in re.findall(r"^\.\. api-modules:: (\S+)$", text, re.MULTILINE):
-        folder = PACKAGE.parent.joinpath(*package.split("."))
-        modules |= {f"{package}.{path.stem}" for path in folder.glob("[a-z]*.py")}
+    env = SimpleNamespace(srcdir=book.source)
+    for pattern in re.findall(r"^\.\. api-modules:: (\S+)$", text, re.MULTILINE):
+        modules |= set(api._modules(env, pattern))
     return modules
 
 
@@ -77,8 +76,8 @@ def test_every_public_name_has_an_example(value: object) -> None:
 
 def test_public_objects_are_found() -> None:
     found = dict(public_objects())
-    assert {"lnbook.layers.LayerNorm", "lnbook.figures.formula.stages"} <= found.keys()
-    assert "lnbook.experiments.speed.LSTM_STEPS" not in found
+    assert {"lnbook.layers.LayerNorm", "lnbook.chapters.shared.figures.stages"} <= found.keys()
+    assert "lnbook.chapters.practice.speed.experiments.LSTM_STEPS" not in found
 
 
 def test_the_examples_are_run(pytestconfig: pytest.Config) -> None:
@@ -91,14 +90,14 @@ def test_a_page_is_read_again_only_when_its_package_has_other_modules(tmp_path: 
     package.mkdir(parents=True)
     for name in ("__init__", "_hidden", "text", "digits"):
         (package / f"{name}.py").touch()
-    listed = {sphinx_api.LISTED: {"lnbook.data": ["digits", "text"]}}
+    listed = {api.LISTED: {"lnbook.data.*": ["lnbook.data.digits", "lnbook.data.text"]}}
     env = SimpleNamespace(
         srcdir=tmp_path / "book",
         metadata={"api/data": listed, "api/layers": {}},
     )
 
     def outdated() -> list[str]:
-        return sphinx_api._outdated(None, env, set(), set(), set())
+        return api._outdated(None, env, set(), set(), set())
 
     assert outdated() == []
     (package / "adding.py").touch()

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from bookbuild.book import Book
-from bookbuild.repository_links import repository_links
+from bookbuild.sphinx.repository_links import repository_links
 
 
 def test_a_chapter_opens_as_a_notebook_on_binder(book: Book, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from bookbuild.book import Book
-from bookbuild.check_html import LONGEST_DESCRIPTION, SHORTEST_DESCRIPTION
+from bookbuild.checks.check_html import LONGEST_DESCRIPTION, SHORTEST_DESCRIPTION
 from bookbuild.errors import BookError
 from tests.book.small_book import CHAPTER, SmallBook
 

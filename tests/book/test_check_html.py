@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bookbuild import check_html
-from bookbuild.check_html import problems_of
+from bookbuild.checks import check_html
+from bookbuild.checks.check_html import problems_of
 
 SOUND = """<!doctype html><html><head><title>A page</title>
 <meta name="description" content="A page that has everything a page needs, and nothing else.">

@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bookbuild.link_report import moved, problems_in
+from bookbuild.checks.link_report import moved, problems_in
 from tests.book.small_book import SmallBook
 
 ANSWERS = {"/here": 200, "/moved": 301, "/gone": 404}

@@ -10,10 +10,10 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from bookbuild import costs
 from bookbuild.book import Book
-from bookbuild.costs import Cost
 from bookbuild.errors import BookError
+from bookbuild.outputs import costs
+from bookbuild.outputs.costs import Cost
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "pytest", "-p", "tests.chapter_costs", "-p", "no:cacheprovider"]
@@ -78,7 +78,7 @@ def test_nbval_measures_and_judges(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for name, sources in {"small": ["1"], "large": CELLS}.items():
         nbformat.write(new_notebook(cells=[*map(new_code_cell, sources)]), folder / f"{name}.ipynb")
-    limit = "from bookbuild import costs\ncosts.LARGEST_PEAK = 200_000_000\n"
+    limit = "from bookbuild.outputs import costs\ncosts.LARGEST_PEAK = 200_000_000\n"
     (tmp_path / "conftest.py").write_text(limit)
     (tmp_path / "pytest.ini").touch()
 

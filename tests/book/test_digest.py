@@ -3,7 +3,7 @@
 import pytest
 
 from bookbuild.book import Book
-from bookbuild.digest import modules, source_digest
+from bookbuild.outputs.digest import modules, source_digest
 from tests.book.small_book import CHAPTER, SmallBook
 
 

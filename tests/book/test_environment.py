@@ -11,9 +11,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from bookbuild.book import Book
-from bookbuild.bootstrap import OLDEST
-from bookbuild.pins import CONDA_NAMES
-from bookbuild.sphinx_repository import address
+from bookbuild.environment.bootstrap import OLDEST
+from bookbuild.environment.pins import CONDA_NAMES
+from bookbuild.sphinx.repository import address
 
 
 def constraints(book: Book) -> dict[str, str]:

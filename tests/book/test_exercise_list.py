@@ -47,7 +47,7 @@ def pages(tmp_path: Path) -> Path:
 def built(pages: Path) -> list[tuple[str, str]]:
     """Build, and return the text and the target of each link in the list."""
     out = pages.parent / "html"
-    configuration = {"extensions": ["sphinx_exercise", "bookbuild.sphinx_exercise_list"]}
+    configuration = {"extensions": ["sphinx_exercise", "bookbuild.sphinx.exercise_list"]}
     with docutils_namespace():  # what extensions register ends with the build
         app = Sphinx(
             str(pages), None, str(out), str(out / "trees"), "html", configuration, status=None

@@ -11,8 +11,8 @@ import pytest
 import tinycss2
 from PIL import Image
 
-from bookbuild import figure_colors
-from lnbook import style
+from bookbuild.site import figure_colors
+from lnbook.notebook import style
 
 TOKENS = Path(__file__).resolve().parents[2] / "book" / "_static" / "tokens.css"
 COLORS = {name: getattr(style, name) for name in style.__all__ if name.isupper()}

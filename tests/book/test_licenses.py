@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from bookbuild import licenses
 from bookbuild.book import Book
+from bookbuild.environment import licenses
 from bookbuild.errors import BookError
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bookbuild.checks.lint_cells import lint, problems_of
 from bookbuild.errors import BookError
-from bookbuild.lint_cells import lint, problems_of
 from tests.book.small_book import CHAPTER, SmallBook
 
 UNDEFINED = """

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from bookbuild.book import Book
-from bookbuild.comparing import Difference, read
-from bookbuild.digest import modules
+from bookbuild.bugs.bug import Bug
+from bookbuild.bugs.known import BUGS
+from bookbuild.bugs.run import attempt, named, reaching, red_anyway, unfound
 from bookbuild.errors import BookError
-from bookbuild.mutants.bug import Bug
-from bookbuild.mutants.bugs import BUGS
-from bookbuild.mutants.run import attempt, named, reaching, red_anyway, unfound
+from bookbuild.outputs.digest import modules
+from bookbuild.outputs.nbval_report import Difference, read
 from tests.book.small_book import SmallBook
 
 ROOT = Path(__file__).resolve().parents[2]

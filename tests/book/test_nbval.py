@@ -15,10 +15,10 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from nbval.plugin import IPyNbFile
 
-from bookbuild import execute
 from bookbuild.errors import BookError
-from bookbuild.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
-from lnbook.mime import FIGURE_RECORD
+from bookbuild.outputs import execute
+from bookbuild.outputs.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
+from lnbook._build import FIGURE_SNAPSHOT
 from tests import conftest
 from tests.book.small_book import SmallBook
 
@@ -26,9 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FIGURE = "figures.rows_before_and_after([[1.0, 2.0]], [[-1.0, 1.0]])"
 SET_UP = (
-    "from lnbook import worked\n"
-    "from lnbook.figures import formula as figures\n"
-    "from lnbook.notebook import set_up\n"
+    "from lnbook.chapters.formula.step_by_step import figures\n"
+    "from lnbook.notebook import set_up, worked\n"
 )
 
 
@@ -46,7 +45,7 @@ def set_formula(cell: NotebookNode) -> None:
 
 
 def set_record(cell: NotebookNode) -> None:
-    cell.outputs[0].data[FIGURE_RECORD]["axes"][1]["lines"][0]["x"][0] = -0.99
+    cell.outputs[0].data[FIGURE_SNAPSHOT]["axes"][1]["lines"][0]["x"][0] = -0.99
 
 
 def remove_drawing(cell: NotebookNode) -> None:

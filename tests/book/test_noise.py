@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bookbuild.noise.last_bits import EXACT_BITS, UNSIGNED, change
+from bookbuild.reproduce.noise.last_bits import EXACT_BITS, UNSIGNED, change
 
 TYPES = (np.float16, np.float32, np.float64)
 
@@ -82,7 +82,7 @@ np.mean(x > y, axis=0)
 SCRIPT = """
 import ast, json, sys
 import numpy as np, torch
-from bookbuild.noise import in_numpy, in_torch
+from bookbuild.reproduce.noise import in_numpy, in_torch
 
 def GRADIENT(a, b):
     leaf = a.clone().requires_grad_()

@@ -13,12 +13,12 @@ from jinja2 import Environment, FileSystemLoader
 from nbclient import NotebookClient
 
 from bookbuild.book import Book
-from bookbuild.check_notebooks import problems_in
-from bookbuild.download import how_to_install
-from bookbuild.markdown_cells import PageWriter, UnknownNodeError
-from bookbuild.outputs import read_notebook
-from bookbuild.reading_time import ReadingTime
-from bookbuild.repository_links import repository_links
+from bookbuild.checks.check_notebooks import problems_in
+from bookbuild.notebooks.download import how_to_install
+from bookbuild.notebooks.markdown_cells import PageWriter, UnknownNodeError
+from bookbuild.outputs.cache import read_notebook
+from bookbuild.site.reading_time import ReadingTime
+from bookbuild.sphinx.repository_links import repository_links
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bookbuild.chapter import code_cells
-from bookbuild.outputs import find, read_notebook
+from bookbuild.outputs.cache import find, read_notebook
 from tests.book.small_book import CHAPTER, INDEX, SmallBook
 
 MakeBook = Callable[[], SmallBook]

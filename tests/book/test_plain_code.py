@@ -2,7 +2,7 @@
 
 import pytest
 
-from bookbuild.plain_code import imported, undefined, without_glue
+from bookbuild.notebooks.plain_code import imported, undefined, without_glue
 
 HIDDEN, SHOWN = True, False
 

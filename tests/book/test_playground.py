@@ -11,8 +11,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
 
-from bookbuild.markdown_cells import PageWriter
-from bookbuild.sphinx_playground import KINDS, PlaygroundDrawing, draw, standalone
+from bookbuild.notebooks.markdown_cells import PageWriter
+from bookbuild.sphinx.playground import KINDS, PlaygroundDrawing, draw, standalone
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "book" / "_playground"
 ALT = "Five bar charts, one below the other, of a row of three features and its gradient."
@@ -42,7 +42,7 @@ def build(folder: Path, **parts: str) -> tuple[BeautifulSoup, str]:
     warnings = folder / "warnings.txt"
     out = folder / "html"
     with warnings.open("w") as stream, docutils_namespace():
-        configuration = {"extensions": ["bookbuild.sphinx_playground"], "numfig": True}
+        configuration = {"extensions": ["bookbuild.sphinx.playground"], "numfig": True}
         trees = str(out / "trees")
         app = Sphinx(
             str(pages), None, str(out), trees, "html", configuration, status=None, warning=stream

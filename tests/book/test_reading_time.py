@@ -5,7 +5,7 @@ from docutils import nodes
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
 from bookbuild.book import Book
-from bookbuild.reading_time import MINUTES_AN_EXERCISE, SECONDS, WORDS_A_MINUTE, reading_time
+from bookbuild.site.reading_time import MINUTES_AN_EXERCISE, SECONDS, WORDS_A_MINUTE, reading_time
 
 LONG = "word " * 180 * 20
 

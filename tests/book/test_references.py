@@ -8,8 +8,8 @@ from nbformat import NotebookNode
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter, code_cells
-from bookbuild.outputs import read_notebook, why_not, with_text_of
-from lnbook.mime import FIGURE_RECORD
+from bookbuild.outputs.cache import read_notebook, why_not, with_text_of
+from lnbook._build import FIGURE_SNAPSHOT
 
 BOOK = Book(Path(__file__).resolve().parents[2])
 NOT_COMPARED_BY_NBVAL = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
@@ -63,7 +63,7 @@ def test_no_cell_is_left_out_of_the_comparison(chapter: Chapter, reference: Note
 def test_every_drawing_has_a_record(chapter: Chapter, reference: NotebookNode) -> None:
     for number, output in outputs(reference):
         data = output.get("data", {})
-        assert ("image/svg+xml" in data) == (FIGURE_RECORD in data), (
+        assert ("image/svg+xml" in data) == (FIGURE_SNAPSHOT in data), (
             f"{chapter.where(number)} shows {sorted(data)}: a drawing is compared by its record, "
             "which lnbook.notebook.set_up adds to it"
         )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bookbuild import reproduce
 from bookbuild.chapter import Chapter
-from bookbuild.comparing import Difference, Result
 from bookbuild.errors import BookError
-from bookbuild.settings import Setting, settings
+from bookbuild.outputs.nbval_report import Difference, Result
+from bookbuild.reproduce import reproduce
+from bookbuild.reproduce.settings import Setting, settings
 from tests.book.small_book import ROOT, SmallBook
 
 THREADS = """

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from bookbuild.errors import BookError
-from bookbuild.serve import serve
+from bookbuild.site.serve import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from bookbuild import sphinx_navigation
-from lnbook import style
+from bookbuild.sphinx import navigation
+from lnbook.notebook import style
 from tests.book.small_book import SmallBook
 
 ADDED = """
@@ -148,7 +148,7 @@ def test_published(html: Path) -> None:
 
 
 def test_a_button_that_unfolds_pages_says_which() -> None:
-    made = sphinx_navigation.label(
+    made = navigation.label(
         '<ul><li><a href="a.html">Look up</a><details><summary><span role="presentation">'
         '<i class="x"></i></span></summary><ul><li><a href="b.html">b</a></li></ul></details>'
         "</li></ul>"
@@ -160,7 +160,7 @@ def test_a_button_that_unfolds_pages_says_which() -> None:
 
 
 def test_the_number_of_a_chapter_stands_apart() -> None:
-    made = sphinx_navigation.label(
+    made = navigation.label(
         '<ul><li><a href="a.html">12. Place 3. here</a></li>'
         '<li><a href="b.html">Run it</a></li></ul>'
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bookbuild import stylesheet, vocabulary
+from bookbuild.site import stylesheet, used_names
 
 PAGE = """<!doctype html><html data-theme="auto"><body><p id="here" class="used also" style="color:
 var(--from-page)">x<a href="#here">y</a><span class="katex-html">yx<span>z</span></span></p>
@@ -10,11 +10,11 @@ var(--from-page)">x<a href="#here">y</a><span class="katex-html">yx<span>z</span
 
 
 @pytest.fixture
-def page() -> vocabulary.Vocabulary:
-    return vocabulary.of([PAGE], ["element.className = 'from-file'"])
+def page() -> used_names.Vocabulary:
+    return used_names.of([PAGE], ["element.className = 'from-file'"])
 
 
-def test_vocabulary(page: vocabulary.Vocabulary) -> None:
+def test_vocabulary(page: used_names.Vocabulary) -> None:
     assert {"used", "also", "by-script", "from-file"} <= page.classes
     assert "here" in page.ids
     assert {"p", "a", "html"} <= page.tags
@@ -61,11 +61,11 @@ def test_vocabulary(page: vocabulary.Vocabulary) -> None:
         ("p{color:red", "p{color:red}"),
     ],
 )
-def test_one_sheet(page: vocabulary.Vocabulary, css: str, expected: str) -> None:
+def test_one_sheet(page: used_names.Vocabulary, css: str, expected: str) -> None:
     assert stylesheet.combine([("a.css", css)], page, ["bad"]) == expected
 
 
-def test_order_is_kept(page: vocabulary.Vocabulary) -> None:
+def test_order_is_kept(page: used_names.Vocabulary) -> None:
     sheets = [("a.css", "p{color:red}@media print{p{margin:0}}"), ("b.css", "p{padding:0}")]
     assert stylesheet.combine(sheets, page) == "p{color:red}@media print{p{margin:0}}p{padding:0}"
 
@@ -84,19 +84,19 @@ def test_order_is_kept(page: vocabulary.Vocabulary) -> None:
     ],
 )
 def test_what_is_said_again_later_goes(
-    page: vocabulary.Vocabulary, css: str, expected: str
+    page: used_names.Vocabulary, css: str, expected: str
 ) -> None:
     assert stylesheet.combine([("a.css", css)], page) == expected
 
 
-def test_addresses_are_seen_from_the_result(page: vocabulary.Vocabulary) -> None:
+def test_addresses_are_seen_from_the_result(page: used_names.Vocabulary) -> None:
     css = "@font-face{font-family:A;src:url('../f/a.woff2')}p{font-family:A;background:url(data:x)}"
     text = stylesheet.combine([("styles/a.css", css)], page)
     assert "url(f/a.woff2)" in text
     assert "url(data:x)" in text
 
 
-def test_without_javascript_the_system_chooses_the_mode(page: vocabulary.Vocabulary) -> None:
+def test_without_javascript_the_system_chooses_the_mode(page: used_names.Vocabulary) -> None:
     css = 'html[data-theme="dark"] p,a{color:white}'
     assert stylesheet.combine([("a.css", css)], page) == (
         "html[data-theme=dark] p,a{color:white}"
@@ -104,12 +104,12 @@ def test_without_javascript_the_system_chooses_the_mode(page: vocabulary.Vocabul
     )
 
 
-def test_paper_is_always_light(page: vocabulary.Vocabulary) -> None:
+def test_paper_is_always_light(page: used_names.Vocabulary) -> None:
     css = 'html[data-theme="light"] p{color:black}html[data-theme="dark"] p{color:white}'
     text = stylesheet.combine([("a.css", css)], page)
     assert text.endswith("@media print{html[data-theme] p{color:black}}")
 
 
-def test_an_import_is_an_error(page: vocabulary.Vocabulary) -> None:
+def test_an_import_is_an_error(page: used_names.Vocabulary) -> None:
     with pytest.raises(ValueError, match="imports"):
         stylesheet.combine([("a.css", "@import 'b.css';")], page)

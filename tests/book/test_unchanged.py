@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookbuild import unchanged
+from bookbuild.site import unchanged
 from tests.book.small_book import SmallBook
 
 

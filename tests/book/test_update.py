@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bookbuild import pins, resolve, update_pins
 from bookbuild.book import Book
+from bookbuild.environment import pins, resolve, update_pins
 from bookbuild.errors import BookError
 from tests.book.small_book import ROOT, SmallBook
 

@@ -9,12 +9,12 @@ import pytest
 from bs4 import BeautifulSoup
 
 from bookbuild.book import Book
-from bookbuild.check_pdf import bookmarks, page_of, pdf_problems
-from bookbuild.chromium import find_chromium, open_page
+from bookbuild.checks.check_pdf import bookmarks, page_of, pdf_problems
 from bookbuild.errors import BookError
-from bookbuild.offered import PDF_NAME
-from bookbuild.pdf import print_page
-from bookbuild.print_page import WEB, Entry, PrintedBook, printed_book
+from bookbuild.pdf.build import print_page
+from bookbuild.pdf.chromium import find_chromium, open_page
+from bookbuild.pdf.print_page import WEB, Entry, PrintedBook, printed_book
+from bookbuild.site.offered import PDF_NAME
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from bookbuild.chromium import open_page
+from bookbuild.pdf.chromium import open_page
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 

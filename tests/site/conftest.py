@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bookbuild import unchanged
-from bookbuild.chromium import launch
+from bookbuild.pdf.chromium import launch
+from bookbuild.site import unchanged
 from tests.site.server import serve
 from tests.site.visit import DESKTOP, PATIENCE, Visit, visit
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from bookbuild import licenses
+from bookbuild.environment import licenses
 from tests.site.pages import BOOK
 
 OURS = [BOOK.source / "_static", BOOK.root / "bookbuild" / "web" / "static"]

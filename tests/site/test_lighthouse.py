@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookbuild.chromium import FLAGS, find_chromium
+from bookbuild.pdf.chromium import FLAGS, find_chromium
 from tests.site.marks import ENOUGH_RUNS, Report, judge
 from tests.site.node_tools import NODE, environment, install
 from tests.site.pages import BOTH, PAGES, SAMPLE

@@ -1,0 +1,79 @@
+"""Measure and record for the book: `make measure NAME=practice/speed/norms`; without NAME, all.
+
+Each script has the name of its record and a function `measure()`, which returns the measurements.
+A script that times things sets `PROCESSES`: it then runs that often, a few minutes apart, and the
+records are pooled. How a process got its memory, and on which cores it runs, can change a time more
+than anything that happens while it runs, and what else the host does changes from minute to minute,
+so the spread within one process says too little.
+"""
+
+import argparse
+import importlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from benchmarks import timing
+from benchmarks.pool import pool
+from lnbook import measurements
+
+FOLDER = Path(__file__).parent
+PAUSE = 300  # seconds between two processes
+
+
+def names() -> list[str]:
+    """Return the names of all records that can be measured."""
+    scripts = (path.relative_to(FOLDER).with_suffix("") for path in FOLDER.glob("*/*/[a-z]*.py"))
+    return sorted(script.as_posix() for script in scripts)
+
+
+def measure(name: str, script: ModuleType) -> None:
+    """Run a script in this process, and record what it returns."""
+    timed = hasattr(script, "PROCESSES")
+    if timed:
+        timing.settle_allocator()
+    else:
+        torch.set_num_threads(1)
+    more = timing.conditions() if timed else {}
+    measurements.write(name, script.measure(), plain=timing.plain, **more)
+
+
+def measure_again_and_again(name: str, processes: int, pause: float) -> None:
+    """Run a script in several processes, and pool what they record."""
+    runs = []
+    for number in range(processes):
+        time.sleep(pause if number else 0)
+        subprocess.run([sys.executable, "-m", "benchmarks", name, "--once"], check=True)
+        runs.append(measurements.read(name))
+    more: dict[str, Any] = {
+        "allocator": runs[0].machine["allocator"],
+        "load": max(run.machine["load"] for run in runs),
+        "processes": processes,
+    }
+    measurements.write(name, pool([run.measurements for run in runs]), **more)
+
+
+def main() -> None:
+    """Measure the records that were asked for, or all."""
+    parser = argparse.ArgumentParser(prog="make measure", description=__doc__)
+    parser.add_argument("name", nargs="*", choices=[[], *names()], help="the record")
+    parser.add_argument("--once", action="store_true", help="in one process, for a first look")
+    parser.add_argument("--pause", type=float, default=PAUSE, help="seconds between processes")
+    options = parser.parse_args()
+    for name in options.name or names():
+        start = time.perf_counter()
+        script = importlib.import_module(f"benchmarks.{name.replace('/', '.')}")
+        if hasattr(script, "PROCESSES") and not options.once:
+            measure_again_and_again(name, script.PROCESSES, options.pause)
+        else:
+            measure(name, script)
+        print(f"{name}: recorded after {time.perf_counter() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Pool what several processes measured: medians of times, and ranges that hold all of them.
+
+Times and ratios become medians over the processes. Each range reaches from the lowest to the
+highest, so it holds the middle half of the rounds of every process.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+OVER: dict[str, Callable[[Sequence[float]], float]] = {
+    "milliseconds": statistics.median,
+    "ratio": statistics.median,
+    "low": min,
+    "high": max,
+}
+Measurement = dict[str, Any]
+
+
+def pool(runs: Sequence[Sequence[Measurement]]) -> list[Measurement]:
+    """Return the measurements of the first run, with timings pooled over all runs.
+
+    Raises:
+        ValueError: the runs did not measure the same, in the same order.
+    """
+    if len({tuple(_what(one) for one in run) for run in runs}) != 1:
+        raise ValueError("pool: expected runs of the same measurements, but they differ")
+    pooled = []
+    for same in zip(*runs, strict=True):
+        ways = zip(*(one.get("timings", []) for one in same), strict=True)
+        timings = [_over(way) for way in ways]
+        pooled.append(same[0] | ({"timings": timings} if timings else {}))
+    return pooled
+
+
+def _what(measurement: Measurement) -> tuple[str, ...]:
+    names = [timing["name"] for timing in measurement.get("timings", [])]
+    what = {key: value for key, value in measurement.items() if key != "timings"}
+    return (*names, *(f"{k}={v}" for k, v in what.items() if isinstance(v, str | list | int)))
+
+
+def _over(way: Sequence[Mapping[str, Any]]) -> Measurement:
+    numbers = {key: round(over([run[key] for run in way]), 4) for key, over in OVER.items()}
+    return {"name": way[0]["name"], **numbers}

@@ -1,0 +1,79 @@
+"""The steps to a fast layer-normalized LSTM against `nn.LSTM`.
+
+`make measure NAME=practice/speed/recurrent`. The steps are those of the chapter on speed, each of
+them with those before it; "lnbook" is the package's own layer, with a norm for each gate; then come
+its other variants. Every variant has its first parameters, and the upstream gradient is random.
+All of them are timed in turn.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks import timing
+from lnbook.chapters.practice.speed import experiments
+from lnbook.recurrent import LayerNormLSTM
+
+PROCESSES = 3
+ROUNDS = 11  # samples of each layer
+# Batch, steps, input size, hidden size.
+SIZES = [(32, 128, 256, 256), (16, 784, 1, 128), (64, 64, 512, 512)]
+VARIANTS = {"lnbook": "per-gate", "ba": "ba", "carried": "carried", "no norm": "none"}
+Way = tuple[Callable[[], Tensor], list[nn.Parameter]]
+
+
+def ways(batch: int, steps: int, input_size: int, hidden_size: int) -> dict[str, Way]:
+    """Return each layer, with the tensors to differentiate by."""
+    x = torch.randn(steps, batch, input_size)
+    p = {
+        name: nn.Parameter(value.float())
+        for name, value in experiments.lstm_parameters(input_size, hidden_size).items()
+    }
+    layers: dict[str, nn.Module] = {"nn.LSTM": nn.LSTM(input_size, hidden_size)}
+    for name, variant in VARIANTS.items():
+        layers[name] = LayerNormLSTM(input_size, hidden_size, variant=variant)
+    found: dict[str, Way] = {
+        name: (partial(_outputs, layer, x), list(layer.parameters()))
+        for name, layer in layers.items()
+    }
+    return found | {
+        name: (partial(step, x, p), list(p.values()))
+        for name, step in experiments.LSTM_STEPS.items()
+    }
+
+
+def _outputs(layer: nn.Module, x: Tensor) -> Tensor:
+    y: Tensor = layer(x)[0]
+    return y
+
+
+def times(size: tuple[int, int, int, int], threads: int) -> list[dict[str, Any]]:
+    """Time all layers of one size, without the gradients and with them, and print it."""
+    torch.manual_seed(0)
+    with timing.threads(threads):
+        layers = ways(*size)
+        upstream = torch.randn_like(layers["nn.LSTM"][0]())
+
+        def with_gradients(call: Callable[[], Tensor], given: list[nn.Parameter]) -> Any:
+            return lambda: torch.autograd.grad(call(), given, upstream)
+
+        kinds: dict[str, dict[str, Callable[[], Any]]] = {
+            "forward": {name: call for name, (call, _) in layers.items()},
+            "forward+backward": {name: with_gradients(*way) for name, way in layers.items()},
+        }
+        measurements = []
+        for passes, calls in kinds.items():
+            with torch.set_grad_enabled(passes != "forward"):
+                timings = timing.compare(calls, ROUNDS)
+            print(f"\n{size}, {passes}, threads {threads}\n{timing.table(timings)}", flush=True)
+            found = {"size": list(size), "passes": passes, "threads": threads}
+            measurements.append(found | {"timings": timings})
+    return measurements
+
+
+def measure() -> list[dict[str, Any]]:
+    """Return the times of all layers at all sizes, on one core and on two."""
+    return [found for threads in (1, 2) for size in SIZES for found in times(size, threads)]

@@ -1,1 +1,0 @@
-"""Experiments that take too long for a chapter, a module each; see `lnbook.records`."""

@@ -1,0 +1,101 @@
+"""Looks at the printed book for what no reader should see.
+
+What is too wide for a page is no longer to be seen in a PDF, since Chromium cuts it off:
+bookbuild/pdf/print.js looks for that before it is printed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from bookbuild.pdf.print_page import PrintedBook
+
+ALLOWED = ("https:", "http:", "mailto:")
+
+
+def pdf_problems(path: Path, printed: PrintedBook) -> list[str]:
+    """Every fault, a line each.
+
+    Args:
+        path: the PDF.
+        printed: what it was printed from.
+    """
+    document = pypdfium2.PdfDocument(path)
+    try:
+        return [*_outline(document, printed), *_contents(document, printed), *_pages(document)]
+    finally:
+        document.close()
+
+
+def page_of(document: pypdfium2.PdfDocument, anchor: str) -> int | None:
+    """The number of the page (from 1) on which an id of the printed page lies."""
+    destination = pdfium.FPDF_GetNamedDestByName(document.raw, anchor.encode("utf-8"))
+    if not destination:
+        return None
+    index: int = pdfium.FPDFDest_GetDestPageIndex(document.raw, destination)
+    return index + 1 if index >= 0 else None
+
+
+def bookmarks(document: pypdfium2.PdfDocument) -> list[tuple[int, str]]:
+    """Depth and title of each bookmark."""
+    return [(mark.level, " ".join(mark.get_title().split())) for mark in document.get_toc(15)]
+
+
+def _outline(document: pypdfium2.PdfDocument, printed: PrintedBook) -> Iterator[str]:
+    found = {(depth, _letters(title)) for depth, title in bookmarks(document)}
+    for entry in printed.entries:
+        # How a formula in a heading is written in a bookmark is Chromium's affair.
+        plain = entry.title.isascii() and entry.depth <= 1
+        if plain and (entry.depth, _letters(entry.title)) not in found:
+            yield f"has no bookmark '{entry.title}' at depth {entry.depth}"
+
+
+def _letters(text: str) -> str:
+    return "".join(text.split())
+
+
+def _contents(document: pypdfium2.PdfDocument, printed: PrintedBook) -> Iterator[str]:
+    """The entries of the contents come in order, so their pages must."""
+    last = 0
+    for entry in printed.entries:
+        number = page_of(document, entry.anchor)
+        if number is None or number < last:
+            yield f"'{entry.title}' is on page {number}, after page {last}"
+        last = number or last
+
+
+def _pages(document: pypdfium2.PdfDocument) -> Iterator[str]:
+    for index in range(len(document)):
+        page = document[index]
+        for target in _links(document, page):
+            if not isinstance(target, int) and not target.startswith(ALLOWED):
+                yield f"page {index + 1}: a link leads to {target or 'nowhere'}"
+        page.close()
+
+
+def _links(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[int | str]:
+    """Where each link leads: the number of a page from 0, or an address."""
+    position = ctypes.c_int(0)
+    link = pdfium.FPDF_LINK()
+    while pdfium.FPDFLink_Enumerate(page.raw, position, link):
+        destination = pdfium.FPDFLink_GetDest(document.raw, link)
+        if destination:
+            index: int = pdfium.FPDFDest_GetDestPageIndex(document.raw, destination)
+            yield index if index >= 0 else ""
+        else:
+            yield _address(document, pdfium.FPDFLink_GetAction(link))
+
+
+def _address(document: pypdfium2.PdfDocument, action: Any) -> str:
+    length = pdfium.FPDFAction_GetURIPath(document.raw, action, None, 0) if action else 0
+    if not length:
+        return ""
+    buffer = ctypes.create_string_buffer(length)
+    pdfium.FPDFAction_GetURIPath(document.raw, action, buffer, length)
+    return buffer.value.decode("utf-8", "replace")

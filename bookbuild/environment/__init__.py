@@ -1,0 +1,1 @@
+"""The environment: made, pinned, raised, and its licenses."""

@@ -1,0 +1,72 @@
+"""Asks uv, from a throwaway folder, for the newest versions that fit together."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bookbuild.book import Book
+from bookbuild.environment import pins
+from bookbuild.environment.bootstrap import OLDEST, cause
+from bookbuild.errors import BookError
+
+# torch's builds for graphics cards bring the first, at the versions that torch itself demands; the
+# second belong to an environment, not to the book.
+NOT_PINNED = re.compile(r"(nvidia|cuda|triton)\b|(pip|setuptools|wheel)$")
+UNREACHABLE = re.compile("error sending request|dns error|Failed to fetch|[Cc]onnection")
+
+
+def newest(book: Book, packages: Sequence[str] = (), index: str = "") -> pins.Pins:
+    """The newest versions that fit, for the oldest Python that the book supports.
+
+    Args:
+        book: its pyproject.toml says what fits, its constraints what there is now.
+        packages: raise only these, and what they need; without any, raise all.
+        index: the address of an extra package index, for example of torch's CPU builds.
+
+    Raises:
+        BookError: if the package index cannot be reached, or nothing fits.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        uv = _install_uv(Path(folder))
+        output = Path(folder) / "constraints.txt"
+        output.write_text(book.constraints.read_text(encoding="utf-8"), encoding="utf-8")
+        command = [str(uv), "pip", "compile", str(book.project), "--all-extras", "--quiet"]
+        command += ["--no-header", "--no-annotate", "--cache-dir", str(Path(folder) / "cache")]
+        command += ["--python-version", ".".join(map(str, OLDEST)), "--output-file", str(output)]
+        command += [f"--upgrade-package={name}" for name in packages] or ["--upgrade"]
+        if index:
+            command += ["--index", index, "--index-strategy", "unsafe-best-match"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BookError(why(done.stderr))
+        return wanted(pins.read(output))
+
+
+def wanted(found: pins.Pins) -> pins.Pins:
+    """What of a resolution is to be pinned, without the names of builds (`2.13.0+cpu`)."""
+    return {
+        name: version.partition("+")[0]
+        for name, version in found.items()
+        if not NOT_PINNED.match(name)
+    }
+
+
+def why(told: str) -> str:
+    """What uv says, for a person."""
+    if UNREACHABLE.search(told):
+        return "the package index cannot be reached: check the network and run the command again"
+    return f"no versions fit together: {' '.join(told.split())}"
+
+
+def _install_uv(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--retries=1"]
+    command += ["--target", str(folder / "uv"), "uv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BookError(cause(done.stdout + done.stderr))
+    return folder / "uv" / "bin" / "uv"

@@ -1,0 +1,1 @@
+"""The chapters as notebooks for download."""

@@ -1,0 +1,132 @@
+"""A chapter as a notebook that reads well in plain Jupyter, and runs where lnbook is installed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+
+import nbformat
+from nbformat import NotebookNode
+from packaging.requirements import Requirement
+
+from bookbuild.book import Book
+from bookbuild.chapter import code_cells
+from bookbuild.errors import BookError
+from bookbuild.notebooks.markdown_cells import Block, CodeCell, cells
+from bookbuild.notebooks.plain_code import imported, undefined, without_glue
+
+# Packages that are imported under another name than they are installed under.
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "IPython": "ipython"}
+
+
+def plain_notebook(
+    blocks: Iterable[Block], executed: NotebookNode, *, install: str
+) -> NotebookNode:
+    """Join the text of a page and the code of its notebook.
+
+    Args:
+        blocks: the page, as `bookbuild.notebooks.markdown_cells` writes it.
+        executed: the chapter with its outputs, as `bookbuild.outputs.cache.for_readers` gives it.
+        install: Markdown that says how to run the notebook; it follows the title.
+
+    Raises:
+        BookError: if a cell would miss what a cell that was left out defines.
+    """
+    notebook: NotebookNode = nbformat.v4.new_notebook()
+    notebook.metadata["kernelspec"] = executed.metadata["kernelspec"]
+    notebook.metadata["language_info"] = {"name": "python"}
+    waiting = iter(_plain_code(executed))
+    ahead = next(waiting, None)
+    for part in cells(blocks):
+        if isinstance(part, CodeCell):
+            # Cells that the site hides have no place on the page: they keep their order.
+            while ahead is not None and ahead[0] <= part.index:
+                notebook.cells.append(ahead[1])
+                ahead = next(waiting, None)
+            continue
+        text, folded = part
+        cell = nbformat.v4.new_markdown_cell(text)
+        if folded:
+            cell.metadata["jp-MarkdownHeadingCollapsed"] = True
+        notebook.cells.append(cell)
+        if len(notebook.cells) == 1:
+            title, _, rest = text.partition("\n\n")
+            cell.source = f"{title}\n\n{install}"
+            if rest:
+                notebook.cells.append(nbformat.v4.new_markdown_cell(rest))
+    notebook.cells.extend(cell for _, cell in ([ahead] if ahead else []) + list(waiting))
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"
+    nbformat.validate(notebook)
+    _check_names(executed, notebook)
+    return notebook
+
+
+def _check_names(executed: NotebookNode, plain: NotebookNode) -> None:
+    """A chapter may use an undefined name on purpose; its notebook must use no other."""
+    before, after = (
+        undefined(cell.source for cell in code_cells(notebook)) for notebook in (executed, plain)
+    )
+    missing = [name for name in after if name not in before]
+    if missing:
+        raise BookError(
+            f"the notebook for download lacks {', '.join(missing)}, which a cell tagged "
+            "remove-cell defines in a way that was not understood"
+        )
+
+
+def how_to_install(book: Book, executed: NotebookNode, repository: str | None, page: str) -> str:
+    """The note under the title: where the notebook comes from and how to run it."""
+    sources = [cell.source for cell in _kept(executed)]
+    extra = sorted(
+        {DISTRIBUTIONS.get(name, name) for name in imported(sources)}
+        - {"lnbook"}
+        - _comes_with_lnbook(book)
+    )
+    also = f" It also needs {_listed(extra)}: `pip install {' '.join(extra)}`." if extra else ""
+    if repository:
+        where = f"`pip install git+{repository}`"
+        origin = f"[its page]({page})" if page.startswith("https://") else "the site"
+    else:
+        where = "`pip install .` in the folder of the course"
+        origin = "the site"
+    return (
+        f"> This notebook is one chapter of the course; {origin} has the same text, with search "
+        f"and links.\n>\n> **To run it**, use Python 3.11 or newer and install the package that "
+        f"it imports, `lnbook`: {where}.{also} To read it, nothing is needed: all outputs are "
+        "stored. Solutions stand under folded headings, and hints in folds."
+    )
+
+
+def _comes_with_lnbook(book: Book) -> set[str]:
+    project = tomllib.loads(book.project.read_text(encoding="utf-8"))["project"]
+    return {Requirement(text).name for text in project["dependencies"]}
+
+
+def _listed(names: list[str]) -> str:
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _kept(executed: NotebookNode) -> list[NotebookNode]:
+    return [cell for _, cell in _plain_code(executed)]
+
+
+def _plain_code(executed: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
+    """Each code cell that a reader needs, with its number in the chapter."""
+    places = [n for n, cell in enumerate(executed.cells) if cell.cell_type == "code"]
+    found = code_cells(executed)
+    hidden = ["remove-cell" in cell.metadata.get("tags", []) for cell in found]
+    sources = without_glue([(c.source, h) for c, h in zip(found, hidden, strict=True)])
+    for place, cell, is_hidden, source in zip(places, found, hidden, sources, strict=True):
+        if not source:
+            continue
+        plain = deepcopy(cell)
+        plain.source = source
+        plain.metadata.clear()
+        if is_hidden:
+            plain.outputs = []
+        if is_hidden or "hide-input" in cell.metadata.get("tags", []):
+            plain.metadata["jupyter"] = {"source_hidden": True}
+        yield place, plain

@@ -1,0 +1,1 @@
+"""Executes chapters, and compares, keeps and renews their outputs."""

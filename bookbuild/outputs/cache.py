@@ -1,0 +1,146 @@
+"""Finds the outputs that still hold for a chapter, and computes those that do not.
+
+Outputs come from the reference notebook, or from an earlier execution kept in `_build/executed`.
+They hold if their digests say that nothing they follow from has changed, and that nobody has
+changed them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from nbformat import NotebookNode
+
+from bookbuild.book import Book
+from bookbuild.chapter import Chapter, code_cells
+from bookbuild.outputs.digest import digest, outputs_digest, source_digest
+from bookbuild.outputs.execute import execute_all
+from lnbook._build import FIGURE_SNAPSHOT
+
+
+def kept(book: Book, chapter: Chapter) -> Path:
+    """Where an execution that is not (yet) a reference is kept."""
+    return book.build / "executed" / f"{chapter.name}.ipynb"
+
+
+def read_notebook(path: Path) -> NotebookNode | None:
+    """Read an executed notebook; None if there is none, or the file holds something else."""
+    try:
+        notebook: NotebookNode = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except (FileNotFoundError, ValueError, nbformat.ValidationError):
+        return None
+    return notebook
+
+
+def write_notebook(path: Path, notebook: NotebookNode) -> None:
+    """Write a notebook whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def why_not(book: Book, chapter: Chapter, notebook: NotebookNode) -> str | None:
+    """Why outputs do not hold for a chapter; None if they do."""
+    stored = notebook.metadata.get("lnbook", {})
+    if [cell.source for cell in code_cells(notebook)] != [
+        cell.source for cell in chapter.code_cells
+    ]:
+        return "its code differs from the chapter's"
+    if stored.get("source") != source_digest(book, chapter):
+        return "lnbook or a pinned version has changed since it was executed"
+    if stored.get("outputs") != outputs_digest(notebook):
+        return "its outputs were changed by hand"
+    return None
+
+
+def find(book: Book, chapter: Chapter) -> NotebookNode | None:
+    """The executed notebook whose outputs hold for a chapter, if there is one."""
+    for path in (book.reference(chapter), kept(book, chapter)):
+        notebook = read_notebook(path)
+        if notebook is not None and why_not(book, chapter, notebook) is None:
+            return notebook
+    return None
+
+
+def with_text_of(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
+    """The chapter as it stands now, with the outputs of an earlier execution of its code."""
+    notebook = deepcopy(chapter.notebook)
+    for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
+        cell.execution_count, cell.outputs = done.execution_count, done.outputs
+    for key in ("language_info", "lnbook"):
+        notebook.metadata[key] = executed.metadata[key]
+    return notebook
+
+
+def for_readers(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
+    """The executed chapter without what only tests read."""
+    notebook = with_text_of(chapter, executed)
+    for key in ("language_info", "lnbook"):
+        del notebook.metadata[key]
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            output.get("data", {}).pop(FIGURE_SNAPSHOT, None)
+    return notebook
+
+
+def ensure(book: Book) -> dict[str, NotebookNode]:
+    """An executed notebook for every chapter; those without valid outputs are executed now.
+
+    Raises:
+        BookError: if the book is inconsistent or a chapter fails.
+    """
+    found = {chapter.name: find(book, chapter) for chapter in book.chapters}
+    missing = [chapter for chapter in book.chapters if found[chapter.name] is None]
+
+    def keep(chapter: Chapter, notebook: NotebookNode) -> None:
+        write_notebook(kept(book, chapter), notebook)
+        found[chapter.name] = notebook
+
+    execute_all(book, missing, keep)
+    return {name: notebook for name, notebook in found.items() if notebook is not None}
+
+
+def fill_cache(book: Book) -> Path:
+    """A jupyter-cache that holds the outputs of every chapter, and no others.
+
+    A cache is never changed, but replaced as a whole where it would not match. Its address stays,
+    since Sphinx would read every page again for another one.
+    """
+    executed = ensure(book)
+    notebooks = [for_readers(chapter, executed[chapter.name]) for chapter in book.chapters]
+    wanted = digest(
+        [
+            [chapter.name, executed[chapter.name].metadata["lnbook"], _matched(notebook)]
+            for chapter, notebook in zip(book.chapters, notebooks, strict=True)
+        ]
+    )
+    path = book.build / "cache"
+    stamp = path / "filled-from.txt"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return path
+    shutil.rmtree(path, ignore_errors=True)
+    cache = get_cache(path)
+    for chapter, notebook in zip(book.chapters, notebooks, strict=True):
+        cache.cache_notebook_bundle(
+            CacheBundleIn(notebook, str(chapter.path)), check_validity=True, overwrite=True
+        )
+    cache.db.dispose()
+    stamp.write_text(wanted, encoding="utf-8")  # last: a cache without it counts for nothing
+    return path
+
+
+def _matched(notebook: NotebookNode) -> list[Any]:
+    """What jupyter-cache knows a notebook by, besides its code: where it differs, nothing matches.
+
+    MyST-NB would then execute the chapter itself, in silence, with outputs that no digest vouches
+    for.
+    """
+    return [notebook.metadata.kernelspec, [cell.metadata for cell in code_cells(notebook)]]

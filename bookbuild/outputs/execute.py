@@ -1,0 +1,130 @@
+"""Runs chapters, several at a time, each in a fresh kernel."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from copy import deepcopy
+from importlib.metadata import version
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from bookbuild.book import Book
+from bookbuild.chapter import Chapter, code_cells
+from bookbuild.errors import BookError
+from bookbuild.outputs.digest import outputs_digest, package_digest, source_digest
+from lnbook._build import SILENCE
+
+# How long to wait, here and when a reference is compared (tests/conftest.py). The slowest cell
+# takes 25 s on a quiet machine, and several times as long beside other load or with rounding noise.
+SECONDS_A_CELL = 1800
+SECONDS_A_MESSAGE = 300  # for a kernel to start, or to send what a cell has printed
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def execute_all(
+    book: Book, chapters: Iterable[Chapter], keep: Callable[[Chapter, NotebookNode], None]
+) -> None:
+    """Run chapters in parallel, hand each result to `keep`, and say how it goes.
+
+    Raises:
+        BookError: after all have run, with a line for each one that failed.
+    """
+    chapters = list(chapters)
+    if not chapters:
+        return
+    workers = min(len(chapters), os.cpu_count() or 1)
+    print(f"Executing {len(chapters)} chapter(s), {workers} at a time", flush=True)
+    problems: list[str] = []
+    with ThreadPoolExecutor(workers) as pool:
+        started = {pool.submit(_timed, book, chapter): chapter for chapter in chapters}
+        for done, future in enumerate(as_completed(started), start=1):
+            chapter = started[future]
+            try:
+                notebook, seconds = future.result()
+            except BookError as error:
+                problems.extend(error.problems)
+                print(f"  [{done}/{len(chapters)}] {chapter.name}: failed", flush=True)
+                continue
+            keep(chapter, notebook)
+            print(f"  [{done}/{len(chapters)}] {chapter.name}: {seconds:.1f} s", flush=True)
+    if problems:
+        raise BookError(*problems)
+
+
+def _timed(book: Book, chapter: Chapter) -> tuple[NotebookNode, float]:
+    start = time.perf_counter()
+    return execute(book, chapter), time.perf_counter() - start
+
+
+def execute(book: Book, chapter: Chapter) -> NotebookNode:
+    """Run one chapter and return it with outputs and with the digests that vouch for them.
+
+    Raises:
+        BookError: if a cell raises, runs too long, kills its kernel or writes to stderr.
+    """
+    notebook = deepcopy(chapter.notebook)
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS_A_CELL,
+        startup_timeout=SECONDS_A_MESSAGE,
+        iopub_timeout=SECONDS_A_MESSAGE,
+        kernel_name=notebook.metadata.kernelspec.name,
+        resources={"metadata": {"path": str(chapter.path.parent)}},
+        record_timing=False,
+        coalesce_streams=True,
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
+    )
+    digests = {"source": source_digest(book, chapter), "package": package_digest(book, chapter)}
+    try:
+        client.execute(env={**os.environ, SILENCE: "1"})
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise BookError(_failure(book, chapter, notebook, error)) from None
+    _refuse_stderr(chapter, notebook)
+    notebook.metadata["language_info"] = {"name": "python"}
+    notebook.metadata["lnbook"] = {
+        **digests,
+        "outputs": outputs_digest(notebook),
+        "torch": version("torch").partition("+")[0],
+    }
+    return notebook
+
+
+def _failure(book: Book, chapter: Chapter, notebook: NotebookNode, error: Exception) -> str:
+    """One line on what failed where; the traceback goes to a file."""
+    cells = code_cells(notebook)
+    errors = [
+        (number, output)
+        for number, cell in enumerate(cells)
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]
+    if errors:
+        number, output = errors[-1]
+        what = f"raised {output.ename}: {(output.evalue.splitlines() or [''])[0]}"
+        text = "\n".join(output.traceback)
+    else:
+        unfinished = [n for n, cell in enumerate(cells) if cell.execution_count is None]
+        number, text = (unfinished or [len(cells) - 1])[0], str(error)
+        slow = isinstance(error, CellTimeoutError)
+        what = f"ran longer than {SECONDS_A_CELL} s" if slow else "lost its kernel"
+    log = book.build / "errors" / f"{chapter.name.replace('/', '-')}.txt"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(ANSI.sub("", text) + "\n", encoding="utf-8")
+    return f"{chapter.where(number)} {what} (traceback in {book.show(log)})"
+
+
+def _refuse_stderr(chapter: Chapter, notebook: NotebookNode) -> None:
+    problems = []
+    for number, cell in enumerate(code_cells(notebook)):
+        for output in cell.outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                first = output.text.strip().splitlines()[0]
+                problems.append(f"{chapter.where(number)} wrote to stderr: {first}")
+    if problems:
+        raise BookError(*problems)

@@ -1,0 +1,58 @@
+"""Renews the executed reference notebooks and shows what changed in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nbformat import NotebookNode
+
+from bookbuild.book import Book
+from bookbuild.chapter import Chapter
+from bookbuild.outputs.cache import ensure, kept, read_notebook, with_text_of, write_notebook
+from bookbuild.outputs.differences import difference
+from bookbuild.outputs.execute import execute_all
+
+
+def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
+    """Renew the references of the chapters that changed, or of those named, or of all.
+
+    Either all of them are renewed or, if one chapter fails, none.
+
+    Raises:
+        BookError: if a name is no chapter, or a chapter fails.
+    """
+    forced = book.named(names) if not everything else list(book.chapters)
+    execute_all(book, forced, lambda chapter, nb: write_notebook(kept(book, chapter), nb))
+    executed = ensure(book)
+    for chapter in forced:  # where the reference still holds, `ensure` has taken that one
+        executed[chapter.name] = read_notebook(kept(book, chapter)) or executed[chapter.name]
+    changed = 0
+    for chapter in book.chapters:
+        new = with_text_of(chapter, executed[chapter.name])
+        changed += _replace(book, chapter, new)
+    changed += _remove_orphans(book)
+    print(f"{changed} of {len(book.chapters)} reference(s) renewed")
+    if changed:
+        print("Read the differences, then commit the references with the change that caused them.")
+
+
+def _replace(book: Book, chapter: Chapter, new: NotebookNode) -> bool:
+    path = book.reference(chapter)
+    old = read_notebook(path)
+    if old == new:
+        return False
+    print(f"\n{chapter.name}: {'new reference' if old is None else 'reference changed'}")
+    if old is not None:
+        lines = list(difference(old, new))
+        print("\n".join(lines) if lines else "  (text or digest only; every output is the same)")
+    write_notebook(path, new)
+    return True
+
+
+def _remove_orphans(book: Book) -> int:
+    wanted = {book.reference(chapter) for chapter in book.chapters}
+    orphans = [path for path in book.references.rglob("*.ipynb") if path not in wanted]
+    for path in orphans:
+        path.unlink()
+        print(f"\n{book.show(path)}: removed, since no chapter has this name")
+    return len(orphans)

@@ -1,0 +1,1 @@
+"""Compares outputs under rounding noise and on other code paths: `make reproduce`."""

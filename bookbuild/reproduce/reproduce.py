@@ -1,0 +1,125 @@
+"""Compares every reference under several settings, and prints a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from bookbuild.book import Book
+from bookbuild.chapter import Chapter
+from bookbuild.errors import BookError
+from bookbuild.outputs.nbval_report import Difference, Result, compare
+from bookbuild.reproduce import noise, reproduced, settings
+from bookbuild.reproduce.noise.kernel import started
+from bookbuild.reproduce.settings import Setting
+
+# What a chapter costs under other settings says nothing of what it costs a reader.
+NO_COSTS = ("-p", "no:tests.chapter_costs")
+NOT_RUN = Difference("every cell", "was not run", tells=False)
+
+
+def reproduce(
+    book: Book,
+    names: Sequence[str] = (),
+    chosen: Sequence[str] = (),
+    *,
+    only_changed: bool = False,
+) -> None:
+    """Compare references under several settings; print a table, chapter by setting.
+
+    Args:
+        book: the book.
+        names: compare the references of these chapters; without any, of all.
+        chosen: the names of the settings; without any, all that this processor can take.
+        only_changed: leave out what gave the same outputs and has not changed since.
+
+    Raises:
+        BookError: if there is no chapter or no setting of a name, or an output differs anywhere.
+    """
+    chapters = book.named(names) or list(book.chapters)
+    found: dict[str, Mapping[str, Result]] = {}
+    for setting in settings.named(chosen):
+        wanted = [
+            chapter
+            for chapter in chapters
+            if not (only_changed and reproduced.is_known(book, chapter, setting.name))
+        ]
+        print(f"Comparing {len(wanted)} chapter(s): {setting.name}", flush=True)
+        if wanted:
+            found[setting.name] = run(book, setting, wanted)
+            reproduced.keep(book, found)
+    if not found:
+        print("Nothing has changed since it gave the same outputs")
+        return
+    names = [chapter.name for chapter in chapters if any(chapter.name in r for r in found.values())]
+    print("", *table(names, found), sep="\n", flush=True)
+    problems = [
+        f"{name}, {setting}: {cell}"
+        for setting, results in found.items()
+        for name, result in results.items()
+        for cell in result.different
+    ]
+    if problems:
+        log = write_details(book, found)
+        raise BookError(*problems, f"what these cells show instead is in {book.show(log)}")
+
+
+def run(book: Book, setting: Setting, chapters: Sequence[Chapter]) -> dict[str, Result]:
+    """Compare the references of some chapters under one setting.
+
+    Raises:
+        BookError: if a kernel computed without the noise that it should have had.
+    """
+    # More threads than cores would wait for each other: many times slower.
+    at_once = max(1, (os.cpu_count() or 1) // (setting.threads or 1))
+    references = [book.show(book.reference(chapter)) for chapter in chapters]
+    with setting.environment(Path(noise.__file__).parents[3]) as variables:
+        options = (f"--numprocesses={at_once}", "-vv", *NO_COSTS)
+        results = compare(book.root, references, variables, *options)
+        if setting.noise is not None:
+            count = started(Path(variables["IPYTHONDIR"]))
+            if count < len(results):
+                raise BookError(
+                    f"{setting.name}: only {count} of {len(results)} kernels computed with noise"
+                )
+    not_run = Result(different=[NOT_RUN])
+    return {chapter.name: results.get(chapter.name, not_run) for chapter in chapters}
+
+
+def write_details(book: Book, found: Mapping[str, Mapping[str, Result]]) -> Path:
+    """Write down what each cell that differs shows, and return where."""
+    path = book.build / "reproduce.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts = [
+        f"{name}, {setting}: {cell.cell}\n{cell.details}\n"
+        for setting, results in found.items()
+        for name, result in results.items()
+        for cell in result.different
+    ]
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def table(names: Iterable[str], found: Mapping[str, Mapping[str, Result]]) -> list[str]:
+    """The lines of a table, chapter by setting."""
+    rows = [["chapter", *found]]
+    for name in names:
+        rows.append([name, *(str(results.get(name, Result())) for results in found.values())])
+    rows.append(["all", *(_total(results.values()) for results in found.values())])
+    sizes = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(f"{cell:{size}}" for cell, size in zip(row, sizes, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _total(results: Iterable[Result]) -> str:
+    listed = list(results)
+    return str(
+        Result(
+            sum(one.cells for one in listed),
+            [cell for one in listed for cell in one.different],
+            sum(one.seconds for one in listed),
+        )
+    )

@@ -1,0 +1,101 @@
+"""The settings under which `make reproduce` compares chapters: libraries, threads and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bookbuild.errors import BookError
+from bookbuild.reproduce.noise.kernel import write_profile
+
+THREADS = ("LNBOOK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+SEEDS = range(5)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How one run computes.
+
+    Attributes:
+        name: what the command line and the table call it.
+        variables: environment variables that choose how the libraries compute.
+        threads: how many threads torch and NumPy use; None for what they choose themselves.
+        noise: the seed of the rounding noise; None for no noise.
+    """
+
+    name: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    threads: int | None = None
+    noise: int | None = None
+
+    @contextmanager
+    def environment(self, root: Path) -> Iterator[dict[str, str]]:
+        """The environment variables that bring it about, and the files that they name.
+
+        Args:
+            root: the folder that holds the package bookbuild.
+        """
+        threads = {} if self.threads is None else dict.fromkeys(THREADS, str(self.threads))
+        with TemporaryDirectory() as folder:
+            noise = {}
+            if self.noise is not None:
+                noise = write_profile(Path(folder), self.noise, root)
+            yield {**self.variables, **threads, **noise}
+
+
+def _libraries(
+    mkl: str, openblas: str, torch: str, onednn: str, numpy: Sequence[str]
+) -> dict[str, str]:
+    """The variables that have each library take the path of some processor.
+
+    MKL multiplies torch's matrices, OpenBLAS those of NumPy; oneDNN convolves; torch and NumPy have
+    vector instructions of their own.
+    """
+    return {
+        "MKL_CBWR": mkl,
+        "OPENBLAS_CORETYPE": openblas,
+        "ATEN_CPU_CAPABILITY": torch,
+        "ONEDNN_MAX_CPU_ISA": onednn,
+        "NPY_DISABLE_CPU_FEATURES": " ".join(numpy),
+    }
+
+
+def settings() -> dict[str, Setting]:
+    """Every setting that this processor can take, by name."""
+    import torch
+    from numpy._core import _multiarray_umath as numpy  # type: ignore[attr-defined]
+
+    # The groups of instructions that NumPy has code for, old to new: X86_V3 is AVX2.
+    groups = [one for one in numpy.__cpu_dispatch__ if numpy.__cpu_features__[one]]
+    newer = [one for one in groups if one != "X86_V3"]
+    widest = torch.backends.cpu.get_cpu_capability()
+    listed = [
+        Setting("default"),
+        Setting("two-threads", threads=2),
+        Setting("sse", _libraries("COMPATIBLE", "Nehalem", "default", "SSE41", groups), threads=1),
+    ]
+    if widest in ("AVX2", "AVX512"):
+        listed.append(
+            Setting("avx2", _libraries("AVX2", "Haswell", "avx2", "AVX2", newer), threads=2)
+        )
+    if widest == "AVX512":
+        wide = _libraries("AVX512", "SkylakeX", "avx512", "AVX512_CORE", ())
+        listed.append(Setting("avx512", wide, threads=1))
+    listed += [Setting(f"noise-{seed}", noise=seed) for seed in SEEDS]
+    return {setting.name: setting for setting in listed}
+
+
+def named(names: Sequence[str]) -> list[Setting]:
+    """The settings of these names; without any, all.
+
+    Raises:
+        BookError: if this processor has no setting of a name.
+    """
+    known = settings()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise BookError(f"no setting is called {', '.join(unknown)}; there are: {', '.join(known)}")
+    return [known[name] for name in names or known]

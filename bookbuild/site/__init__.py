@@ -1,0 +1,1 @@
+"""Builds the site, and makes its styles, fonts and pictures."""

@@ -1,0 +1,193 @@
+"""Makes of a figure, an SVG file, a smaller one, and its twin for dark mode.
+
+The twin has the same shapes. Each color of lnbook.notebook.style has a partner of equal
+meaning; a color without one is an error, so that no figure is half in
+the other mode. In the heat maps, which are rasters, lightness turns around and hues stay.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import xml.etree.ElementTree as ET
+from functools import cache
+
+import numpy as np
+from PIL import Image
+
+from lnbook.notebook import style
+
+DARK = {
+    style.INK: "#E4E7EC",
+    style.BLUE: "#5DB3EA",
+    style.VERMILION: "#F5894B",
+    style.GREEN: "#3FC29B",
+    style.PURPLE: "#D890BF",
+    style.ORANGE: "#DFA83F",
+    style.SKY: "#2F7FB0",
+    style.GRAY: "#97A1B0",
+    "#D5D9E0": "#38414E",  # lines of a grid
+    "#F1F3F6": "#1D232D",  # a pale ground
+    "#D6E6F2": "#1F3D55",  # a pale blue ground
+    "#FFFFFF": "#12161D",  # the page
+    "#000000": "#E4E7EC",  # what matplotlib draws in no color of ours
+}
+_DARK = {light.lower(): dark.lower() for light, dark in DARK.items()}
+# Every raster in these figures is drawn in one hue on white, so that one curve of lightness serves.
+PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # in OKLab: the page and the ink of dark mode
+PAPER_TINT = (-0.0023, -0.0153)  # in OKLab: the page of dark mode is a little blue
+
+SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3}\b|\b(?:black|white)\b")
+_AROUND_LETTER = re.compile(r"\s*([A-Za-z])\s*")  # in the data of a path
+_NUMBER = re.compile(r"-?\d*\.\d+(?:e[-+]?\d+)?|-?\d+(?:e[-+]?\d+)?", re.IGNORECASE)
+_MAY_BE_ROUNDED = (
+    *("d", "x", "y", "x1", "x2", "y1", "y2", "points"),
+    *("width", "height", "cx", "cy", "r"),
+)
+_NAMED = {"black": "#000000", "white": "#ffffff"}
+
+
+def size(svg: str) -> tuple[int, int]:
+    """Width and height of a figure in CSS pixels.
+
+    Raises:
+        ValueError: if the file does not say how large it is.
+    """
+    root = ET.fromstring(svg)
+    return _pixels(root, "width"), _pixels(root, "height")
+
+
+@cache
+def smaller(svg: str) -> str:
+    """The same figure in fewer bytes: without comments, rounded to hundredths of a point."""
+    return _write(_read(svg))
+
+
+@cache
+def dark(svg: str) -> str:
+    """The twin of a figure for dark mode, small as well.
+
+    Raises:
+        ValueError: if a color has no partner.
+    """
+    root = _read(svg)
+    for element in root.iter():
+        if element.tag == f"{{{SVG}}}image":
+            _turn_raster(element)
+            continue
+        for name in ("style", "fill", "stroke", "stop-color"):
+            if name in element.attrib:
+                element.set(name, _COLOR.sub(_partner, element.attrib[name]))
+    return _write(root)
+
+
+def _partner(match: re.Match[str]) -> str:
+    color = _NAMED.get(match[0].lower(), match[0].lower())
+    if len(color) == 4:
+        color = "#" + "".join(2 * digit for digit in color[1:])
+    if color not in _DARK:
+        raise ValueError(
+            f"the color {color} has no partner for dark mode: use one of "
+            "lnbook.notebook.style, or add a pair to bookbuild/site/figure_colors.py"
+        )
+    return _DARK[color]
+
+
+def _pixels(root: ET.Element, name: str) -> int:
+    text = root.get(name, "")
+    number = _NUMBER.match(text)
+    if number is None or text.endswith("%"):
+        raise ValueError(f"an SVG needs a {name} in points or pixels, not {text!r}")
+    return round(float(number[0]) * (4 / 3 if text.endswith("pt") else 1))
+
+
+def _read(svg: str) -> ET.Element:
+    root = ET.fromstring(svg)  # drops comments
+    for metadata in root.findall(f"{{{SVG}}}metadata"):
+        root.remove(metadata)
+    for parent in list(root.iter()):
+        for child in [child for child in parent if _is_invisible(child)]:
+            parent.remove(child)
+    for element in root.iter():
+        for name in _MAY_BE_ROUNDED:
+            if name in element.attrib and element is not root:
+                element.set(name, _rounded(element.attrib[name], 2))
+        if "transform" in element.attrib:
+            element.set("transform", _rounded(element.attrib["transform"], 6))
+        if "style" in element.attrib:
+            element.set("style", element.attrib["style"].replace(": ", ":").replace("; ", ";"))
+        for place in ("text", "tail"):
+            if not (getattr(element, place) or "").strip():
+                setattr(element, place, None)
+    return root
+
+
+def _is_invisible(element: ET.Element) -> bool:
+    """Whether it is a line without length or ink, which was set for its annotation only."""
+    return (
+        "stroke-opacity: 0;" in element.get("style", "")
+        and len(_NUMBER.findall(element.get("d", ""))) == 2
+    )
+
+
+def _rounded(text: str, digits: int) -> str:
+    def short(match: re.Match[str]) -> str:
+        number = f"{float(match[0]):.{digits}f}".rstrip("0").rstrip(".")
+        return "0" if number == "-0" else number
+
+    return _AROUND_LETTER.sub(r"\1", _NUMBER.sub(short, text))
+
+
+def _write(root: ET.Element) -> str:
+    _drop_unused_ids(root)
+    ET.register_namespace("", SVG)
+    ET.register_namespace("xlink", XLINK)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _drop_unused_ids(root: ET.Element) -> None:
+    used = set(re.findall(r"#([\w.-]+)", ET.tostring(root, encoding="unicode")))
+    for element in root.iter():
+        if element.get("id") not in used:
+            element.attrib.pop("id", None)
+
+
+def _turn_raster(element: ET.Element) -> None:
+    for name in (f"{{{XLINK}}}href", "href"):
+        kind, _, data = element.get(name, "").partition("base64,")
+        if data:
+            image = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA")
+            turned = io.BytesIO()
+            Image.fromarray(_turned(np.asarray(image))).save(turned, "PNG", optimize=True)
+            element.set(name, f"{kind}base64,{base64.b64encode(turned.getvalue()).decode()}")
+
+
+_TO_LMS = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+
+
+def _turned(rgba: np.ndarray) -> np.ndarray:
+    """Pixels whose lightness, in OKLab, is turned around between the page and the ink."""
+    rgb = rgba[..., :3] / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    lab = np.cbrt(linear @ _TO_LMS.T) @ _TO_LAB.T
+    lab[..., 1:] += lab[..., :1] * np.array(PAPER_TINT)
+    lab[..., 0] = PAPER_LIGHTNESS + (1 - lab[..., 0]) * (INK_LIGHTNESS - PAPER_LIGHTNESS)
+    back = ((lab @ np.linalg.inv(_TO_LAB).T) ** 3) @ np.linalg.inv(_TO_LMS).T
+    back = np.clip(back, 0, 1)
+    rgb = np.where(back <= 0.0031308, 12.92 * back, 1.055 * back ** (1 / 2.4) - 0.055)
+    return np.dstack([np.round(rgb * 255).astype(np.uint8), rgba[..., 3]])

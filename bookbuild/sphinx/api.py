@@ -1,0 +1,80 @@
+"""Sphinx extension: the reference of lnbook, module by module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+
+LISTED = "api-modules"  # of the metadata of a page: the modules that it lists, by pattern
+
+
+class _OneField(NamedTuple):
+    field: None
+
+
+_FIELD = type(_OneField.field)  # what a named tuple has for each of its fields
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the directive `api-modules`, and leave out what a docstring has said already."""
+    app.setup_extension("sphinx.ext.autodoc")
+    app.connect("autodoc-skip-member", _skip)
+    app.connect("env-get-outdated", _outdated)
+    app.add_directive("api-modules", Modules)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _skip(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """Skip the fields of named tuples: the docstring of the class tells what they are."""
+    del app, what, name, skip, options
+    return True if isinstance(member, _FIELD) else None
+
+
+def _modules(env: BuildEnvironment, pattern: str) -> list[str]:
+    """The names of the public modules that fit a pattern such as `lnbook.data.*`, in order."""
+    root = Path(env.srcdir).parent
+    found = (
+        path.relative_to(root).with_suffix("")
+        for path in root.glob(pattern.replace(".", "/") + ".py")
+    )
+    return sorted(".".join(path.parts) for path in found if not path.name.startswith("_"))
+
+
+def _outdated(
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """The pages whose lists have got or lost a module since they were read."""
+    del app, added, changed, removed
+    return [
+        page
+        for page, metadata in env.metadata.items()
+        for pattern, names in metadata.get(LISTED, {}).items()
+        if names != _modules(env, pattern)
+    ]
+
+
+class Modules(SphinxDirective):
+    """`api-modules` and a pattern of modules, such as `lnbook.data.*`: all that fit, in order."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Document each module as autodoc does."""
+        pattern = self.arguments[0]
+        names = _modules(self.env, pattern)
+        if not names:
+            raise self.error(
+                f"api-modules: expected modules such as 'lnbook.data.*', but none are {pattern!r}"
+            )
+        self.env.metadata[self.env.docname].setdefault(LISTED, {})[pattern] = names
+        lines = [line for name in names for line in (f".. automodule:: {name}", "   :members:", "")]
+        section = nodes.section()
+        section.document = self.state.document
+        self.state.nested_parse(StringList(lines, source=pattern), self.content_offset, section)
+        return list(section.children)

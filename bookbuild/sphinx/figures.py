@@ -1,0 +1,88 @@
+"""Sphinx extension: every figure has a twin for dark mode, and keeps its place while it loads."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from bookbuild.site import figure_colors
+
+logger = logging.getLogger(__name__)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Take over the writing of SVG images, and make the twins when all images are in place."""
+    app.add_node(nodes.image, override=True, html=(_visit_image, _depart_image))
+    app.connect("build-finished", _finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}
+
+
+def twin(address: str) -> str:
+    """The address of the dark twin of an image."""
+    return str(PurePosixPath(address).with_suffix(".dark.svg"))
+
+
+def _visit_image(writer: Any, node: nodes.image) -> None:
+    builder, uri = writer.builder, node["uri"]
+    if not uri.endswith(".svg") or uri not in builder.images:
+        type(writer).visit_image(writer, node)
+        return
+    svg = Path(builder.srcdir, uri).read_text(encoding="utf-8")
+    try:
+        width, height = figure_colors.size(svg)
+        figure_colors.dark(svg)
+    except ValueError as error:
+        logger.warning("%s", error, location=node)
+        type(writer).visit_image(writer, node)
+        return
+    address = f"{builder.imgpath}/{builder.images[uri]}"
+    # What stands at the top of the page is wanted at once; the twin that is not shown never is.
+    eager = "eager" in node["classes"]
+    classes = [name for name in node["classes"] if name != "eager"]
+    for mode, source, wait in (("light", address, not eager), ("dark", twin(address), True)):
+        attributes = {
+            # `dark-light` keeps the theme from dimming an image in dark mode.
+            "class": " ".join([f"ln-{mode}", "dark-light", *classes]),
+            "src": source,
+            "alt": node.get("alt", ""),
+            "width": width,
+            "height": height,
+            "decoding": "async",
+        }
+        if wait:
+            attributes["loading"] = "lazy"
+        text = " ".join(f'{name}="{escape(str(value))}"' for name, value in attributes.items())
+        writer.body.append(f"<img {text}>")
+    writer.body.append("\n")
+
+
+def _depart_image(_writer: Any, _node: nodes.image) -> None:
+    """Everything was written on the way in."""
+
+
+def _finish(app: Sphinx, error: Exception | None) -> None:
+    """Write each figure of this run small, with its twin beside it."""
+    if error is not None or app.builder.format != "html":
+        return
+    folder = Path(app.outdir, app.builder.imagedir)
+    for source, name in app.builder.images.items():
+        if not name.endswith(".svg"):
+            continue
+        svg = Path(app.srcdir, source).read_text(encoding="utf-8")
+        try:
+            _write(folder / twin(name), figure_colors.dark(svg))
+        except ValueError:
+            continue  # was reported where the figure stands
+        _write(folder / name, figure_colors.smaller(svg))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that may be a link to one in another folder."""
+    if path.is_symlink():
+        path.unlink()
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""What `book/batch-norm/batch-size.md` imports."""

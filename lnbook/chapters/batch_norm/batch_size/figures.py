@@ -1,0 +1,231 @@
+"""The figures of the chapter on batch sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook.notebook.style import BLUE, GRAY, GREEN, INK, VERMILION, WIDTH
+
+__all__ = ["by_rate", "by_size", "grid", "learning_curves"]
+
+Array = NDArray[np.float64]
+
+STYLES = {  # color, dashes, marker, place among the four
+    "none": (GRAY, ":", "v", -1.5),
+    "LN": (BLUE, "-", "o", -0.5),
+    "GN": (GREEN, "-.", "D", 0.5),
+    "BN": (VERMILION, "--", "s", 1.5),
+}
+APART = 0.035  # how far the points of the four norms stand apart, in powers of 2 and of 10
+PERCENT = (1, 2, 5, 10, 20, 50, 100)
+
+
+def _style(norm: str) -> tuple[str, str, str, float]:
+    if norm not in STYLES:
+        raise ValueError(f"expected a norm out of {tuple(STYLES)}, but got {norm!r}")
+    return STYLES[norm]
+
+
+def _error_axis(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(FixedLocator(PERCENT))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(axis="y")
+
+
+def _checked(panels: Mapping[str, object], name: str) -> None:
+    if not panels:
+        raise ValueError(f"{name}: expected at least one panel, but got none")
+
+
+def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figure:
+    """Draw the test error against the batch size, a line for each norm.
+
+    Args:
+        panels: for each panel its title; for each norm, and each batch size, the accuracies of
+            its runs, shape `(S,)`, from 0 to 1.
+
+    Returns:
+        Panels, one below the other, on one scale: a small point for each run, and a line with a
+        marker through the means. Both scales are logarithmic; errors are in percent.
+
+    Raises:
+        ValueError: there is no panel, or a norm is not known.
+
+    Example:
+        >>> figure = by_size({"digits": {"LN": {2: [0.875, 0.925], 8: [0.95, 0.98]}}})
+        >>> figure.axes[0].lines[-1].get_ydata().round(2).tolist()  # errors in percent
+        [10.0, 3.5]
+    """
+    _checked(panels, "by_size")
+    figure = Figure(figsize=(WIDTH, 3.0 * len(panels) + 0.5))
+    rows = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, norms) in zip(rows, panels.items(), strict=True):
+        for norm, sizes in norms.items():
+            color, dashes, marker, place = _style(norm)
+            errors = [100 * (1 - np.asarray(runs, dtype=float)) for runs in sizes.values()]
+            x = np.array(list(sizes), dtype=float) * 2 ** (APART * 3 * place)
+            for one, runs in zip(x, errors, strict=True):
+                axes.plot(np.full(runs.size, one), runs, marker, color=color, alpha=0.3, ms=4)
+            means = [runs.mean() for runs in errors]
+            axes.plot(x, means, color=color, linestyle=dashes, marker=marker, ms=7, label=norm)
+        _error_axis(axes)
+        axes.set(title=title, ylabel="test error, percent")
+    ticks = sorted(
+        {size for norms in panels.values() for sizes in norms.values() for size in sizes}
+    )
+    axes = rows[-1]
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlabel("batch size")
+    rows[0].legend(loc="upper right")
+    return figure
+
+
+def learning_curves(
+    steps: ArrayLike, panels: Mapping[str, Mapping[str, ArrayLike]], label: str
+) -> Figure:
+    """Draw how the test error falls over the updates.
+
+    Args:
+        steps: after how many updates it was measured, shape `(K,)`.
+        panels: for each panel its title, and for each norm the accuracies, shape `(K, S)`.
+        label: what the horizontal axis says.
+
+    Returns:
+        Panels, one below the other, on one scale: a line through the means, and around it a band
+        from the lowest to the highest run.
+
+    Raises:
+        ValueError: there is no panel, or a norm is not known.
+
+    Example:
+        >>> accuracies = {"BN": [[0.5, 0.7], [0.8, 0.9]]}  # 2 times, 2 runs
+        >>> figure = learning_curves([10, 20], {"batch 32": accuracies}, "updates")
+        >>> figure.axes[0].lines[0].get_xydata().round(1).tolist()
+        [[10.0, 40.0], [20.0, 15.0]]
+    """
+    _checked(panels, "learning_curves")
+    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.5))
+    rows = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, norms) in zip(rows, panels.items(), strict=True):
+        for norm, values in norms.items():
+            color, dashes, marker, _ = _style(norm)
+            errors = 100 * (1 - np.asarray(values, dtype=float))
+            axes.fill_between(
+                np.asarray(steps), errors.min(1), errors.max(1), color=color, alpha=0.15, lw=0
+            )
+            axes.plot(
+                np.asarray(steps),
+                errors.mean(1),
+                color=color,
+                linestyle=dashes,
+                marker=marker,
+                ms=5,
+                label=norm,
+            )
+        _error_axis(axes)
+        axes.set(title=title, ylabel="test error, percent")
+    rows[-1].legend(loc="upper right", ncols=2)
+    rows[-1].set_xlabel(label)
+    return figure
+
+
+def by_rate(panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]]) -> Figure:
+    """Draw the test error against the learning rate, a line for each norm.
+
+    Args:
+        panels: for each panel its title; for each norm, and each learning rate, the accuracies of
+            its runs, shape `(S,)`.
+
+    Returns:
+        Panels on one scale, two in a row: the means, with bars of one standard deviation. Both
+        scales are logarithmic.
+
+    Raises:
+        ValueError: there is no panel, or a norm is not known.
+
+    Example:
+        >>> figure = by_rate({"batch 4": {"LN": {0.01: [0.8, 0.9], 0.1: [0.7, 0.9]}}})
+        >>> [round(error) for error in figure.axes[0].lines[0].get_ydata()]  # in percent
+        [15, 20]
+    """
+    _checked(panels, "by_rate")
+    count = -(-len(panels) // 2)
+    figure = Figure(figsize=(WIDTH, 2.1 * count + 0.7))
+    all_axes = figure.subplots(count, 2, sharex=True, sharey=True, squeeze=False)
+    for axes, (title, norms) in zip(all_axes.flat, panels.items(), strict=False):
+        for norm, rates in norms.items():
+            color, dashes, marker, place = _style(norm)
+            errors = [100 * (1 - np.asarray(runs, dtype=float)) for runs in rates.values()]
+            axes.errorbar(
+                np.array(list(rates)) * 10 ** (APART * place),
+                [runs.mean() for runs in errors],
+                [runs.std(ddof=1) for runs in errors],
+                color=color,
+                linestyle=dashes,
+                linewidth=1.6,
+                elinewidth=1,
+                marker=marker,
+                ms=5,
+                label=norm,
+            )
+        axes.set_title(title)
+        axes.set_xscale("log")
+        _error_axis(axes)
+    for axes in all_axes[:, 0]:
+        axes.set_ylabel("error, percent")
+    for axes in all_axes[-1]:
+        axes.set_xlabel("learning rate")
+    handles, labels = all_axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    return figure
+
+
+def grid(values: ArrayLike, rows: Sequence[int], columns: Sequence[int]) -> Figure:
+    """Draw accuracies by how many images make up the loss and how many the statistics.
+
+    Args:
+        values: mean accuracies from 0 to 1, shape `(R, C)`.
+        rows: how many images make up the loss.
+        columns: how many images share the statistics.
+
+    Returns:
+        A table of cells, darker for a larger error, each with its accuracy.
+
+    Raises:
+        ValueError: the shape of `values` is not that of `rows` and `columns`.
+
+    Example:
+        >>> figure = grid([[0.8, 0.85], [0.9, 0.95]], rows=[2, 32], columns=[2, 32])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['0.800', '0.850', '0.900', '0.950']
+    """
+    array = np.asarray(values, dtype=float)
+    if array.shape != (len(rows), len(columns)):
+        raise ValueError(
+            f"grid: expected values of shape {(len(rows), len(columns))}, but got {array.shape}"
+        )
+    figure = Figure(figsize=(WIDTH, 0.55 * len(rows) + 1.1))
+    axes = figure.subplots()
+    axes.imshow(np.log10(1 - array), cmap="Oranges", vmin=-2.2, vmax=0.4, aspect="auto")
+    for row in range(len(rows)):
+        for column in range(len(columns)):
+            value = f"{array[row, column]:.3f}"
+            axes.text(column, row, value, ha="center", va="center", color=INK)
+    axes.set_xticks(range(len(columns)), [f"{size}" for size in columns])
+    axes.set_yticks(range(len(rows)), [f"{size}" for size in rows])
+    axes.set(xlabel="images that share the statistics", ylabel="images in the loss")
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return figure

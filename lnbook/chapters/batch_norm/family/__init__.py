@@ -1,0 +1,1 @@
+"""What `book/batch-norm/family.md` imports."""

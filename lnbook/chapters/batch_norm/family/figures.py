@@ -1,0 +1,141 @@
+"""The figures of the chapter on the family: small blocks, tables of marks, accuracy curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from lnbook.chapters.shared.block_figures import _block
+from lnbook.chapters.shared.drawing import cells
+from lnbook.notebook.style import LINE_STYLES, WIDTH, line_style
+
+__all__ = ["curves", "members", "table"]
+
+
+def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequence[str]) -> Figure:
+    """Draw several arrays as blocks of cells, two in a row, and color the cells that share a mean.
+
+    Args:
+        panels: for each block its title and a boolean array of three axes, as for
+            `lnbook.chapters.shared.block_figures.blocks`.
+        names: what to write at the three axes.
+        notes: what to write under each block, one line or two for each.
+
+    Returns:
+        The blocks in two columns.
+
+    Raises:
+        ValueError: if there is no panel, an array does not have three axes, or the number of
+            names or notes does not fit.
+
+    Example:
+        >>> shares = np.zeros((2, 3, 4), dtype=bool)
+        >>> shares[:, 1] = True
+        >>> figure = members({"BN": shares}, ["N", "C", "H, W"], ["a mean per channel"])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['N', 'C', 'H, W', 'a mean per channel']
+    """
+    masks = {title: np.asarray(mask, dtype=bool) for title, mask in panels.items()}
+    if not masks or any(mask.ndim != 3 for mask in masks.values()):
+        shapes = [mask.shape for mask in masks.values()]
+        raise ValueError(f"members: expected at least one array of three axes, but got {shapes}")
+    if len(names) != 3 or len(notes) != len(masks):
+        raise ValueError(
+            f"members: expected 3 names and {len(masks)} notes, but got {len(names)} and "
+            f"{len(notes)}"
+        )
+    rows = -(-len(masks) // 2)
+    figure = Figure(figsize=(WIDTH, 2.2 * rows))
+    all_axes = figure.subplots(rows, 2, squeeze=False).ravel()
+    for axes in all_axes:
+        axes.axis("off")
+    for axes, (title, mask), note in zip(all_axes, masks.items(), notes, strict=False):
+        _block(axes, mask, names)
+        axes.set_title(title)
+        axes.text(-0.9, -1.2, note, va="top", fontsize=9.5, linespacing=1.4)
+        axes.set(xlim=(-1.0, 8.2), ylim=(-3.1, 5.4), aspect="equal", anchor="W")
+    return figure
+
+
+def table(marks: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> Figure:
+    """Draw a table of yes and no.
+
+    Args:
+        marks: True for yes, shape `(rows, columns)`.
+        rows: what the rows are.
+        columns: what the columns are.
+
+    Returns:
+        A table of cells: filled with "yes", or empty with "no".
+
+    Raises:
+        ValueError: if the names do not fit the marks.
+
+    Example:
+        >>> figure = table([[True, False]], ["batch normalization"], ["example", "channel"])
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['yes', 'no']
+    """
+    yes = np.asarray(marks, dtype=bool)
+    if yes.shape != (len(rows), len(columns)):
+        raise ValueError(
+            f"table: expected marks of shape {(len(rows), len(columns))}, but got {yes.shape}"
+        )
+    lines = sum(row.count("\n") + 1 for row in rows)
+    figure = Figure(figsize=(WIDTH, 0.75 + 0.16 * len(rows) + 0.17 * lines))
+    axes = figure.subplots()
+    cells(axes, yes, ("yes", "no"), width=0.92, linewidth=0.8, fontsize=9.5)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    return figure
+
+
+def curves(
+    panels: Mapping[str, Mapping[str, ArrayLike]],
+    at: ArrayLike,
+    label: str,
+    *,
+    logarithmic: bool = False,
+) -> Figure:
+    """Draw accuracies against something, a panel for each setting.
+
+    Args:
+        panels: for each panel its title and its lines: the name and the accuracies, shape `(K,)`.
+        at: where the accuracies were measured, shape `(K,)`.
+        label: what `at` is.
+        logarithmic: whether the horizontal axis is logarithmic.
+
+    Returns:
+        Panels, one below the other, on one scale, with one legend: all panels have the same lines.
+
+    Raises:
+        ValueError: if there is no panel, the panels have different lines, or there are more than
+            seven.
+
+    Example:
+        >>> lines = {"LN": [0.8, 0.9], "BN": [0.7, 0.95]}
+        >>> figure = curves({"digits": lines}, at=[10, 20], label="steps")
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[0.8, 0.9], [0.7, 0.95]]
+    """
+    kinds = {tuple(lines) for lines in panels.values()}
+    if len(kinds) != 1 or not 0 < len(next(iter(kinds))) <= len(LINE_STYLES):
+        raise ValueError(f"curves: expected panels with the same 1 to 7 lines, but got {kinds}")
+    figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 0.9))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
+        for number, (name, values) in enumerate(lines.items()):
+            axes.plot(
+                at, values, **line_style(number, among=len(LINE_STYLES)), markersize=5.5, label=name
+            )
+        axes.set(title=title, ylabel="accuracy")
+        if logarithmic:
+            axes.set_xscale("log", base=2)
+        axes.grid()
+    all_axes[-1].set_xlabel(label)
+    handles, labels = all_axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure

@@ -1,0 +1,1 @@
+"""What `book/batch-norm/train-and-eval.md` imports."""

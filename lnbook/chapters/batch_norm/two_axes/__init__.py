@@ -1,0 +1,1 @@
+"""What `book/batch-norm/two-axes.md` imports."""

@@ -1,0 +1,193 @@
+"""The figures of the chapter on the columns and rows of one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook.notebook.style import BLUE, INK, VERMILION, WIDTH
+
+__all__ = ["columns_and_rows", "signs"]
+
+FACE = "#F1F3F6"
+NAMES = (r"$\mu$", r"$\sigma^2$")
+MOST = 8  # rows or columns: more cannot be read on a phone
+
+Array = NDArray[np.float64]
+
+
+def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) -> Figure:
+    """Draw a matrix twice: with the statistics of its columns, and with those of its rows.
+
+    Args:
+        x: the matrix, shape `(N, H)`, at most 8 by 8.
+        of_columns: mean and variance of each column, shape `(2, H)`.
+        of_rows: mean and variance of each row, shape `(2, N)`.
+
+    Returns:
+        Two panels, one below the other. The first column and the first row are marked by color
+        and bold letters, and so are their mean and variance.
+
+    Raises:
+        ValueError: if the shapes do not fit.
+
+    Example:
+        >>> x = np.array([[1.0, 3.0], [5.0, 9.0]])
+        >>> of_rows = np.stack([x.mean(1), x.var(1)])
+        >>> figure = columns_and_rows(x, np.stack([x.mean(0), x.var(0)]), of_rows)
+        >>> [text.get_text() for text in figure.axes[1].texts[-2:]]  # the variances of the rows
+        ['1.00', '4.00']
+    """
+    matrix = _matrix(x, "columns_and_rows")
+    rows, columns = matrix.shape
+    down, along = np.asarray(of_columns, float), np.asarray(of_rows, float)
+    if down.shape != (2, columns) or along.shape != (2, rows):
+        raise ValueError(
+            f"columns_and_rows: expected statistics of shapes {(2, columns)} and {(2, rows)}, "
+            f"but got {down.shape} and {along.shape}"
+        )
+    heights = (rows + 2.6, rows + 1.3)
+    figure = Figure(figsize=(WIDTH, 0.36 * sum(heights) + 0.8))
+    upper, lower = figure.subplots(2, 1, height_ratios=heights)
+    for axes in (upper, lower):
+        axes.set(xlim=(-1.3, columns + 2.1))
+        axes.axis("off")
+
+    _table(upper, matrix, _entries(column=0), BLUE)
+    for order, name in enumerate(NAMES):
+        height = rows + 0.3 + order
+        upper.text(-0.75, height, name, ha="right", va="center")
+        for column in range(columns):
+            _number(upper, (column, height), down[order, column], BLUE if column == 0 else None)
+    upper.set_title("BatchNorm: down each column")
+    upper.set_ylim(rows + 1.9, -0.7)
+
+    _table(lower, matrix, _entries(row=0), VERMILION)
+    for order, name in enumerate(NAMES):
+        place = columns + 0.1 + 1.25 * order
+        lower.text(place, -1.0, name, ha="center", va="center")
+        for row in range(rows):
+            _number(lower, (place, row), along[order, row], VERMILION if row == 0 else None)
+    lower.set_title("LayerNorm: along each row")
+    lower.set_ylim(rows - 0.4, -1.7)
+    return figure
+
+
+def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = ()) -> Figure:
+    """Draw normalized matrices as colored cells with their numbers, and frame some cells.
+
+    Args:
+        panels: for each panel its title and the matrix, shape `(N, H)`, at most 8 by 8.
+        framed: row and column of the cells that get a frame in every panel.
+
+    Returns:
+        One panel below the other; blue is positive, orange negative, and the sign says the same.
+
+    Raises:
+        ValueError: if there is no panel, or the matrices differ in shape.
+        IndexError: if a framed cell lies outside.
+
+    Example:
+        >>> figure = signs({"by column": [[0.5, 0.25]], "by row": [[1.0, 0.75]]}, framed=[(0, 0)])
+        >>> [[text.get_text() for text in axes.texts] for axes in figure.axes]
+        [['0.50', '0.25'], ['1.00', '0.75']]
+    """
+    matrices = {title: _matrix(values, "signs") for title, values in panels.items()}
+    shapes = sorted({matrix.shape for matrix in matrices.values()})
+    if len(shapes) != 1:
+        raise ValueError(f"signs: expected matrices of one shape, but got {shapes}")
+    ((rows, columns),) = shapes
+    if not all(0 <= row < rows and 0 <= column < columns for row, column in framed):
+        raise IndexError(
+            f"signs: expected places to frame, but got {list(framed)}, one of which lies outside "
+            f"a matrix of shape {shapes[0]}"
+        )
+    figure = Figure(figsize=(WIDTH, (0.45 * rows + 0.55) * len(matrices)))
+    all_axes = figure.subplots(len(matrices), 1, squeeze=False)[:, 0]
+    largest = max(float(np.abs(matrix).max()) for matrix in matrices.values())
+    for axes, (title, matrix) in zip(all_axes, matrices.items(), strict=True):
+        for row in range(rows):
+            for column in range(columns):
+                value = matrix[row, column]
+                # pale enough for the number to be read
+                strength = 0.45 * abs(value) / largest if largest else 0.0
+                color = BLUE if value > 0 else VERMILION
+                axes.add_patch(
+                    Rectangle(
+                        (column, row), 1, 1, facecolor=color, alpha=strength, edgecolor="none"
+                    )
+                )
+                axes.text(column + 0.5, row + 0.5, _signed(value), ha="center", va="center")
+        for row, column in framed:
+            axes.add_patch(
+                Rectangle(
+                    (column + 0.04, row + 0.06),
+                    0.92,
+                    0.88,
+                    facecolor="none",
+                    edgecolor=INK,
+                    linewidth=1.8,
+                )
+            )
+        axes.set_title(title)
+        axes.set(xlim=(-0.05, columns + 0.05), ylim=(rows + 0.05, -0.05))
+        axes.axis("off")
+    return figure
+
+
+def _matrix(values: ArrayLike, function: str) -> Array:
+    matrix = np.asarray(values, dtype=float)
+    if matrix.ndim != 2 or not 0 < min(matrix.shape) <= max(matrix.shape) <= MOST:
+        raise ValueError(
+            f"{function}: expected a matrix (N, H) of at most {MOST} by {MOST}, "
+            f"but got shape {matrix.shape}"
+        )
+    return matrix
+
+
+def _entries(row: int | None = None, column: int | None = None) -> Callable[[int, int], bool]:
+    return lambda i, j: i == row or j == column
+
+
+def _table(axes: Axes, matrix: Array, marked: Callable[[int, int], bool], color: str) -> None:
+    for (row, column), value in np.ndenumerate(matrix):
+        is_marked = marked(row, column)
+        axes.add_patch(
+            Rectangle(
+                (column - 0.5, row - 0.5),
+                1,
+                1,
+                facecolor=color if is_marked else FACE,
+                edgecolor="white",
+                linewidth=1.5,
+            )
+        )
+        axes.text(
+            column,
+            row,
+            f"{value:g}",
+            ha="center",
+            va="center",
+            color="white" if is_marked else INK,
+            weight="bold" if is_marked else "normal",
+        )
+
+
+def _number(axes: Axes, place: tuple[float, float], value: float, color: str | None) -> None:
+    axes.text(
+        *place,
+        f"{value:.2f}",
+        ha="center",
+        va="center",
+        color=color or INK,
+        weight="bold" if color else "normal",
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,1 @@
+"""What `book/formula/epsilon-and-precision.md` imports."""

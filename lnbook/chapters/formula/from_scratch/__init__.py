@@ -1,0 +1,1 @@
+"""What `book/formula/from-scratch.md` imports."""

@@ -1,0 +1,69 @@
+"""The figure of the chapter on writing the module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike
+
+from lnbook.notebook.style import BLUE, GRAY, WIDTH
+
+__all__ = ["caught"]
+
+
+def caught(results: ArrayLike, modules: Sequence[str], tests: Sequence[str]) -> Figure:
+    """Draw which module is caught by which test.
+
+    Args:
+        results: booleans, a row for each module and a column for each test: True if the test
+            fails the module.
+        modules: what to write at the rows.
+        tests: what to write above the columns.
+
+    Returns:
+        A grid; what is caught is filled and has a cross.
+
+    Raises:
+        ValueError: if the sizes do not fit.
+
+    Example:
+        >>> figure = caught([[True, False]], ["unbiased variance"], ["values", "shape"])
+        >>> len(figure.axes[0].texts)  # crosses
+        1
+    """
+    grid = np.asarray(results, dtype=bool)
+    if grid.shape != (len(modules), len(tests)) or grid.size == 0:
+        raise ValueError(
+            f"caught: expected results of shape {(len(modules), len(tests))}, at least one of "
+            f"each, but got {grid.shape}"
+        )
+    figure = Figure(figsize=(WIDTH, 0.29 * len(modules) + 1.75))
+    axes = figure.subplots()
+    for row, column in np.ndindex(grid.shape):
+        is_caught = bool(grid[row, column])
+        color = BLUE if is_caught else "#F1F3F6"
+        axes.add_patch(
+            Rectangle((column, row), 0.92, 0.88, facecolor=color, edgecolor=GRAY, linewidth=0.6)
+        )
+        if is_caught:
+            axes.text(
+                column + 0.46,
+                row + 0.46,
+                "\N{MULTIPLICATION SIGN}",
+                color="white",
+                ha="center",
+                va="center",
+                fontsize=11,
+            )
+    axes.set(xlim=(-0.05, len(tests)), ylim=(len(modules), -0.05))
+    axes.xaxis.tick_top()
+    axes.set_xticks(
+        np.arange(len(tests)) + 0.6, tests, rotation=50, ha="left", rotation_mode="anchor"
+    )
+    axes.set_yticks(np.arange(len(modules)) + 0.45, modules)
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    return figure

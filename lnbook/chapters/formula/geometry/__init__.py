@@ -1,0 +1,1 @@
+"""What `book/formula/geometry.md` imports."""

@@ -1,0 +1,1 @@
+"""What `book/formula/step-by-step.md` imports."""

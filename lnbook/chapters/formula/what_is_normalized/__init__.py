@@ -1,0 +1,1 @@
+"""What `book/formula/what-is-normalized.md` imports."""

@@ -1,0 +1,1 @@
+"""What `book/gradient/autograd-function.md` imports."""

@@ -1,0 +1,1 @@
+"""What `book/gradient/jacobian.md` imports."""

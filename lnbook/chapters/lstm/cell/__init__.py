@@ -1,0 +1,1 @@
+"""What `book/lstm/cell.md` imports."""

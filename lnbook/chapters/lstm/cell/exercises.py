@@ -1,0 +1,295 @@
+"""The checkers of the chapter on the LSTM's cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from lnbook.chapters.shared.checker import Verdict, as_array, called, judge
+from lnbook.recurrent import LayerNormLSTMCell
+from lnbook.training.initialization import initialize_
+
+__all__ = ["check_forget_bias", "check_layers", "check_norm_each_gate"]
+
+STEPS_TO_HALF = 100
+GATE = 0.5 ** (1 / STEPS_TO_HALF)
+FORGET_BIAS = float(np.log(GATE / (1 - GATE)))
+FORGET_BIAS_MISTAKES = {
+    "That is the gate itself. Which bias makes the sigmoid so large?": GATE,
+    "This loses half over the 100 steps by subtraction. "
+    "The gate multiplies at every step: take the root.": float(np.log(0.995 / 0.005)),
+    "The sign is the wrong way around: this gate is nearly shut.": -FORGET_BIAS,
+    "That is the logarithm to base 10. Take the natural one.": FORGET_BIAS / float(np.log(10.0)),
+    "This gate is 1 / 100 from open, so that 0.37 is left. Half is asked for.": float(
+        np.log(0.99 / 0.01)
+    ),
+    "This forgets half at every step: the gate is 0.5.": 0.0,
+}
+
+
+def check_forget_bias(bias: Any = None) -> Verdict:
+    """Check the bias with which a forget gate keeps half of the cell over 100 steps.
+
+    Args:
+        bias: one number; two decimals are enough.
+
+    Returns:
+        The verdict; a known mistake is called by its name.
+
+    Example:
+        >>> check_forget_bias(0.0)
+        Not yet. This forgets half at every step: the gate is 0.5.
+    """
+    answer = as_array(bias, (), "Your bias")
+    if isinstance(answer, Verdict):
+        return answer
+    with np.errstate(over="ignore"):
+        gate = 1.0 / (1.0 + np.exp(-float(answer)))
+    left = gate**STEPS_TO_HALF
+    verdict = judge(
+        answer,
+        np.array(FORGET_BIAS),
+        {text: np.array(wrong) for text, wrong in FORGET_BIAS_MISTAKES.items()},
+        otherwise=f"With this bias the gate is {gate:.4f}, and after 100 steps {left:.2g} is left.",
+        tolerance=0.0125,
+    )
+    return verdict or Verdict(True, f"The gate is {gate:.4f}, and {left:.2f} is left.")
+
+
+Norm = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _each(a: Tensor) -> Tensor:
+    size = a.shape[-1] // 4
+    return functional.layer_norm(a.view(-1, 4, size), (size,)).view_as(a)
+
+
+def _interleaved(a: Tensor) -> Tensor:
+    size = a.shape[-1] // 4
+    blocks = a.view(-1, size, 4).transpose(1, 2)
+    return functional.layer_norm(blocks, (size,)).transpose(1, 2).reshape(a.shape)
+
+
+def _over_gates(a: Tensor) -> Tensor:
+    blocks = a.view(-1, 4, a.shape[-1] // 4).transpose(1, 2)
+    return functional.layer_norm(blocks, (4,)).transpose(1, 2).reshape(a.shape)
+
+
+def _over_groups_of_four(a: Tensor) -> Tensor:
+    return functional.layer_norm(a.view(len(a), -1, 4), (4,)).view_as(a)
+
+
+def _over_batch(a: Tensor) -> Tensor:
+    return (a - a.mean(0)) / torch.sqrt(a.var(0, correction=0) + 1e-5)
+
+
+NORM_MISTAKES: Mapping[str, Norm] = {
+    "It is one norm over all 4H numbers. Each gate has a mean and a variance of its own.": (
+        lambda a, w, b: functional.layer_norm(a, a.shape[-1:], w, b)
+    ),
+    "It mixes the gates: in the row, the H numbers of a gate stand next to each other, "
+    "so view it as (N, 4, H), not (N, H, 4).": lambda a, w, b: _interleaved(a) * w + b,
+    "It normalizes over the four gates. The mean runs over the H features of one gate.": (
+        lambda a, w, b: _over_gates(a) * w + b
+    ),
+    "It normalizes groups of four neighbors. A gate has H features: view it as (N, 4, H).": (
+        lambda a, w, b: _over_groups_of_four(a) * w + b
+    ),
+    "It normalizes over the batch.": lambda a, w, b: _over_batch(a) * w + b,
+    "It leaves the weight and the bias out.": lambda a, _w, _b: _each(a),
+    "It leaves the weight out.": lambda a, _w, b: _each(a) + b,
+    "It leaves the bias out.": lambda a, w, _b: _each(a) * w,
+    "It adds the bias before it multiplies by the weight.": lambda a, w, b: (_each(a) + b) * w,
+    "It uses the weight and bias of the first gate for all four.": lambda a, w, b: (
+        _each(a) * w[: len(w) // 4].repeat(4) + b[: len(b) // 4].repeat(4)
+    ),
+    "It applies weight and bias before the norm, not after.": lambda a, w, b: _each(a * w + b),
+}
+
+
+def check_norm_each_gate(function: Norm) -> Verdict:
+    """Check a function that normalizes the four gates with one call of `layer_norm`.
+
+    Calls `function(a, weight, bias)` with random tensors in float64 and counts the calls of
+    PyTorch's norm.
+
+    Args:
+        function: takes `a` of shape `(N, 4H)` and `weight` and `bias` of shape `(4H,)`, returns
+            the normalized gates in the shape of `a`.
+
+    Returns:
+        The verdict; a known mistake is called by its name.
+
+    Example:
+        >>> check_norm_each_gate(lambda a, weight, bias: weight * a + bias)
+        Not yet. For a of shape (3, 20) the values differ from those of four norms.
+    """
+    rng = np.random.default_rng(17)
+    for batch, size in ((3, 5), (4, 4), (1, 6)):
+        shape = (batch, 4 * size)
+        a = torch.from_numpy(rng.normal(1.0, 2.0, shape))
+        weight, bias = torch.from_numpy(rng.normal(size=(2, 4 * size)))
+        calls: list[str] = []
+        told = f"for a of shape {shape}"
+        with _Counting(calls):
+            answer = called(function, a, weight, bias, told=told, instead="a new tensor")
+        if isinstance(answer, Verdict):
+            return answer
+        if not isinstance(answer, Tensor):
+            return Verdict(False, f"It should return a tensor, but returns {type(answer)!r}.")
+        given = as_array(answer.detach(), shape, "What your function returns")
+        if isinstance(given, Verdict):
+            return given
+        expected = _each(a) * weight + bias
+        verdict = judge(
+            given,
+            expected.numpy(),
+            {text: wrong(a, weight, bias).numpy() for text, wrong in NORM_MISTAKES.items()},
+            otherwise=f"For a of shape {shape} the values differ from those of four norms.",
+            tolerance=1e-9,
+        )
+        if verdict is not None:
+            return verdict
+        if len(calls) > 1:
+            return Verdict(
+                False, f"The values are right, but it takes {len(calls)} calls. One is enough."
+            )
+    return Verdict(True, "Four norms, and no loop.")
+
+
+class _Counting(torch.overrides.TorchFunctionMode):
+    """While it is entered, notes each call of a norm of PyTorch."""
+
+    def __init__(self, calls: list[str]) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        # F.layer_norm calls torch.layer_norm; only the outer call counts.
+        if name in ("layer_norm", "group_norm") and func.__module__ == "torch.nn.functional":
+            self.calls.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+Layers = Callable[..., tuple[Tensor, Any]]
+Cells = list[LayerNormLSTMCell]
+EXAMPLES, LENGTH, SIZE = 2, 4, 3
+
+
+def check_layers(function: Layers) -> Verdict:
+    """Check a function that runs cells, one on top of the other, over a sequence.
+
+    Calls `function(cells, x)` and `function(cells, x, states)` with two layers in float64, the
+    states once as lists and once as tensors of shape `(layers, N, H)`.
+
+    Args:
+        function: takes the cells, `x` of shape `(N, L, D)` and perhaps states `(h, c)`; returns
+            the outputs of the top layer, `(N, L, H)`, and the states after the last step.
+
+    Returns:
+        The verdict; a known mistake is called by its name.
+
+    Example:
+        >>> check_layers(lambda cells, x, states=None: (x, states))
+        Not yet. Without states, the outputs are not those of the top layer.
+    """
+    rng = np.random.default_rng(23)
+    cells = [initialize_(LayerNormLSTMCell(SIZE, SIZE, dtype=torch.float64), rng) for _ in "12"]
+    x = torch.from_numpy(rng.normal(size=(EXAMPLES, LENGTH, SIZE)))
+    h, c = torch.from_numpy(rng.normal(size=(2, 2, EXAMPLES, SIZE)))
+    with torch.no_grad():
+        for name, states in (
+            ("Without states", None),
+            ("With states in lists", (list(h.clone()), list(c.clone()))),
+            ("With states in tensors", (h.clone(), c.clone())),
+        ):
+            verdict = _check_run(function, cells, x, states, (h, c), name)
+            if verdict is not None:
+                return verdict
+    return Verdict(True, "Outputs and states are right, and the caller's states are untouched.")
+
+
+def _check_run(
+    function: Layers, cells: Cells, x: Tensor, states: Any, start: Any, name: str
+) -> Verdict | None:
+    zeros = torch.zeros_like(start[0])
+    first = (zeros, zeros) if states is None else start
+    try:
+        answer = function(cells, x.clone()) if states is None else function(cells, x, states)
+    except Exception as error:
+        told = f"{name}, your function raised {type(error).__name__}: {error}."
+        return Verdict(False, told)
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        return Verdict(False, "Your function should return the pair (outputs, states).")
+    outputs, ends = answer
+    given = as_array(outputs, (EXAMPLES, LENGTH, SIZE), "What your function returns first")
+    if isinstance(given, Verdict):
+        return given
+    if states is not None and not _equal(states, start):
+        return Verdict(
+            False, f"{name}: your function changed the caller's states. Make lists of your own."
+        )
+    expected, (h_n, c_n) = _run(cells, x, first, None)
+    aliased, _ = _run(cells, x, first, "aliased")
+    mistakes = {
+        "h and c are one and the same list there: what is written to c overwrites h.": aliased,
+        "the second layer reads the input, not the output of the first.": _run(
+            cells, x, first, "parallel"
+        )[0],
+        "it starts from zeros, not from the states that it is given.": _run(
+            cells, x, (zeros, zeros), None
+        )[0],
+        "the outputs are those of the first layer.": _run(cells, x, first, "first")[0],
+        "the states are not handed from step to step.": _run(cells, x, first, "forgetful")[0],
+    }
+    verdict = judge(
+        given,
+        expected.numpy(),
+        {f"{name}, {text}": wrong.numpy() for text, wrong in mistakes.items()},
+        otherwise=f"{name}, the outputs are not those of the top layer.",
+        tolerance=1e-9,
+    )
+    if verdict is not None:
+        return verdict
+    if not _equal(ends, (h_n, c_n)):
+        return Verdict(False, f"{name}, the states returned are not those after the last step.")
+    return None
+
+
+def _run(
+    cells: Cells, x: Tensor, states: tuple[Tensor, Tensor], mistake: str | None
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Run the layers, perhaps with a mistake."""
+    h, c = list(states[0]), list(states[1])
+    if mistake == "aliased":
+        c = h
+    outputs = []
+    for step in x.unbind(1):
+        x_t = step
+        if mistake == "forgetful":
+            h, c = list(states[0]), list(states[1])
+        for layer, cell in enumerate(cells):
+            h[layer], c[layer] = cell(step if mistake == "parallel" else x_t, (h[layer], c[layer]))
+            x_t = h[layer]
+        outputs.append(h[0] if mistake == "first" else h[-1])
+    return torch.stack(outputs, 1), (torch.stack(h), torch.stack(c))
+
+
+def _equal(given: Any, expected: tuple[Tensor, Tensor]) -> bool:
+    """Whether two pairs of states, in lists or in tensors, are the same."""
+    try:
+        pairs = [
+            (torch.stack(list(one)), other) for one, other in zip(given, expected, strict=True)
+        ]
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return all(
+        one.shape == other.shape and torch.allclose(one, other, rtol=0.0, atol=1e-9)
+        for one, other in pairs
+    )

@@ -1,0 +1,191 @@
+"""The checkers of the chapter on training LSTMs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lnbook.chapters.shared.checker import Verdict, as_array, judge
+
+__all__ = ["check_clip", "check_contrast", "check_patience"]
+
+FAINT, SPREAD, EPS = 1 / 16, math.sqrt(1 / 3), 1e-5
+FIRST, BETA_1, BETA_2 = 1e12, 0.9, 0.999
+
+
+def check_contrast(answer: Any = None) -> Verdict:
+    r"""Check by what factor a white pixel sounds louder than the faintest one after Ba's norm.
+
+    One input feature `x`, weights of standard deviation :math:`\sqrt{1/3}`, eps 1e-5: the norm
+    of :math:`W_x x` has the standard deviation :math:`x s / \sqrt{x^2 s^2 + \epsilon}`.
+
+    Args:
+        answer: the standard deviation for x = 1, divided by that for x = 1/16.
+
+    Returns:
+        The verdict; a known mistake is called by its name. Four decimals are needed.
+
+    Example:
+        >>> check_contrast(16)
+        Not yet. That is the factor before the norm, which is what an LSTM without norms sees.
+    """
+    given = as_array(answer, (), "Your factor")
+    if isinstance(given, Verdict):
+        return given
+
+    def after(x: float, eps: float = EPS) -> float:
+        return x * SPREAD / math.sqrt((x * SPREAD) ** 2 + eps)
+
+    right = after(1.0) / after(FAINT)
+    outside = (SPREAD / (SPREAD + EPS)) / (FAINT * SPREAD / (FAINT * SPREAD + EPS))
+    mistakes = {
+        "That is the factor before the norm, which is what an LSTM without norms sees.": 16.0,
+        "That is right without eps. With it, the two differ in the fourth digit.": 1.0,
+        "That is the faint pixel divided by the white one.": 1 / right,
+        "That is the factor of the variances. Take the root.": right**2,
+        "You added eps to the standard deviation. It is added to the variance.": outside,
+    }
+    verdict = judge(
+        given,
+        np.array(right),
+        {message: np.array(value) for message, value in mistakes.items()},
+        otherwise="Work out x s / sqrt(x^2 s^2 + eps) for x = 1 and for x = 1/16, then divide.",
+        tolerance=1e-4 if float(given) != 1.0 else 0.0,
+    )
+    if verdict is not None:
+        return verdict
+    return Verdict(True, "All that is not black sounds alike: sixteen times the ink, no louder.")
+
+
+Clip = Callable[[Sequence[Tensor], float], Any]
+
+
+def _scaled(gradients: Sequence[Tensor], share: float) -> list[Tensor]:
+    return [gradient * share for gradient in gradients]
+
+
+def _norm(gradients: Sequence[Tensor]) -> float:
+    return math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+
+
+CLIP_MISTAKES: dict[str, Clip] = {
+    "It clips each tensor on its own, which turns the direction of the whole. "
+    "Take one norm over all of them.": lambda gs, largest: [
+        g * min(1.0, largest / g.norm().item()) for g in gs
+    ],
+    "It cuts off each number on its own, which turns the direction of the whole. "
+    "Multiply all by one factor.": lambda gs, largest: [g.clamp(-largest, largest) for g in gs],
+    "It rescales short gradients too. Leave those alone that are within the limit.": (
+        lambda gs, largest: _scaled(gs, largest / _norm(gs))
+    ),
+    "It divides by the square of the norm. Take the root.": lambda gs, largest: _scaled(
+        gs, min(1.0, largest / _norm(gs) ** 2)
+    ),
+    "It adds up the norms of the tensors. Add their squares, and take the root.": (
+        lambda gs, largest: _scaled(gs, min(1.0, largest / sum(g.norm().item() for g in gs)))
+    ),
+    "It does not clip at all.": lambda gs, largest: list(gs),
+}
+
+
+def check_clip(function: Clip) -> Verdict:
+    """Check a function that clips gradients by their common norm.
+
+    Calls `function(gradients, largest)` with three tensors, once longer than `largest` together
+    and once shorter.
+
+    Args:
+        function: returns the clipped gradients, tensors of the same shapes in the same order.
+
+    Returns:
+        The verdict; a known mistake is called by its name.
+
+    Example:
+        >>> check_clip(lambda gradients, largest: gradients)
+        Not yet. It does not clip at all.
+    """
+    rng = np.random.default_rng(77)
+    gradients = [torch.from_numpy(rng.normal(size=size)) for size in ((4, 3), (5,), (2, 2))]
+    gradients[1] *= 20.0
+    for largest in (1.5, 500.0):
+        given = [gradient.clone() for gradient in gradients]
+        try:
+            answer = function(given, largest)
+        except Exception as error:
+            return Verdict(False, f"Your function raised {type(error).__name__}: {error}.")
+        if answer is None:
+            return Verdict(False, "Your function does not return anything yet.")
+        if not isinstance(answer, (list, tuple)) or len(answer) != len(gradients):
+            return Verdict(False, "Your function should return a list of as many tensors.")
+        if any(not torch.equal(one, other) for one, other in zip(given, gradients, strict=True)):
+            return Verdict(False, "Your function changes what it is given. Return new tensors.")
+        flat = []
+        for one, like in zip(answer, gradients, strict=True):
+            array = as_array(one, tuple(like.shape), "A tensor that your function returns")
+            if isinstance(array, Verdict):
+                return array
+            flat.append(array.ravel())
+        right = _scaled(gradients, min(1.0, largest / _norm(gradients)))
+        verdict = judge(
+            np.concatenate(flat),
+            _flat(right),
+            {text: _flat(wrong(gradients, largest)) for text, wrong in CLIP_MISTAKES.items()},
+            otherwise=f"With a limit of {largest:g} the values are off.",
+            tolerance=1e-6,  # PyTorch adds 1e-6 to the norm
+        )
+        if verdict is not None:
+            return verdict
+    return Verdict(True, "Shorter, in the same direction; and untouched if short enough.")
+
+
+def _flat(tensors: Sequence[Tensor]) -> Any:
+    return torch.cat([tensor.flatten() for tensor in tensors]).numpy()
+
+
+def check_patience(answer: Any = None) -> Verdict:
+    r"""Check how many updates Adam takes to forget one gradient of 1e12.
+
+    After that gradient, :math:`v = (1 - \beta_2) \cdot 10^{24}`; each further update with a
+    gradient of 0 multiplies it by :math:`\beta_2 = 0.999`.
+
+    Args:
+        answer: after how many further updates v falls below 1. Within 1 percent is enough.
+
+    Returns:
+        The verdict; a known mistake is called by its name.
+
+    Example:
+        >>> check_patience(459)
+        Not yet. That is with beta_1, which belongs to m. For v it is beta_2, 0.999.
+    """
+    given = as_array(answer, (), "Your number of updates")
+    if isinstance(given, Verdict):
+        return given
+
+    def updates(start: float, beta: float) -> float:
+        return math.log(start) / -math.log(beta)
+
+    share = 1 - BETA_2
+    right = updates(share * FIRST**2, BETA_2)
+    mistakes = {
+        "That is with beta_1, which belongs to m. For v it is beta_2, 0.999.": updates(
+            share * FIRST**2, BETA_1
+        ),
+        "v holds squares: the square of 1e12 is 1e24.": updates(share * FIRST, BETA_2),
+        "At first only a share 1 - beta_2 of the square goes into v.": updates(FIRST**2, BETA_2),
+    }
+    verdict = judge(
+        np.log(np.maximum(given, 1e-9)),
+        np.log(np.array(right)),
+        {message: np.log(np.array(value)) for message, value in mistakes.items()},
+        otherwise="Solve (1 - beta_2) * 1e24 * beta_2 ** n = 1 for n.",
+        tolerance=0.01,
+    )
+    if verdict is not None:
+        return verdict
+    return Verdict(True, "No run of this chapter is a fiftieth as long.")

@@ -1,0 +1,149 @@
+"""The figures of the chapter on training LSTMs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, NullLocator
+from numpy.typing import ArrayLike
+
+from lnbook.notebook.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, VERMILION, WIDTH
+
+__all__ = ["by_rate", "curves"]
+
+STYLES = {  # color, dashes, marker
+    "none": (VERMILION, "--", "s"),
+    "ba": (BLUE, "-", "o"),
+    "per-gate": (GREEN, "-.", "D"),
+    "carried": (PURPLE, ":", "^"),
+    "ba, gain 0.1": (ORANGE, (0, (5, 1, 1, 1)), "v"),
+}
+APART = 0.025  # how far the lines stand apart, in powers of 10
+
+
+def _style(name: str) -> tuple[object, object, str]:
+    if name not in STYLES:
+        raise ValueError(f"expected a line out of {tuple(STYLES)}, but got {name!r}")
+    return STYLES[name]
+
+
+def curves(
+    panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
+    *,
+    label: str,
+    log: bool = False,
+    level: float | None = None,
+) -> Figure:
+    """Draw how scores change over the updates.
+
+    Args:
+        panels: for each panel its title, and for each line its name, the updates `(T,)` and the
+            scores `(S, T)` of all seeds.
+        label: what the score is.
+        log: whether its scale is logarithmic.
+        level: a score to compare with, drawn across all panels.
+
+    Returns:
+        Panels, one below the other, on one scale: a line at the mean over the seeds, and a band
+        from the lowest to the highest.
+
+    Raises:
+        ValueError: there is no panel, or a line is not known.
+
+    Example:
+        >>> lines = {"ba": ([10, 20], [[0.5, 0.7], [0.3, 0.9]])}  # two seeds
+        >>> figure = curves({"digits": lines}, label="accuracy")
+        >>> figure.axes[0].lines[0].get_ydata().round(2).tolist()
+        [0.4, 0.8]
+    """
+    if not panels:
+        raise ValueError("curves: expected at least one panel, but got none")
+    figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.9))
+    rows = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, lines) in zip(rows, panels.items(), strict=True):
+        for number, (name, (steps, scores)) in enumerate(lines.items()):
+            color, dashes, marker = _style(name)
+            x, y = np.asarray(steps, dtype=float), np.asarray(scores, dtype=float)
+            axes.fill_between(x, y.min(0), y.max(0), color=color, alpha=0.16, linewidth=0)
+            axes.plot(
+                x,
+                y.mean(0),
+                color=color,
+                linestyle=dashes,
+                marker=marker,
+                markersize=6,
+                markevery=(number % 2, 2),
+                label=name,
+            )
+        if level is not None:
+            axes.axhline(level, color=GRAY, linewidth=1.2)
+        axes.set(title=title, ylabel=label)
+        if log:
+            _log_axis(axes)
+        axes.grid()
+    rows[-1].set_xlabel("updates")
+    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def by_rate(
+    panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]], *, log: Collection[str] = ()
+) -> Figure:
+    """Draw scores against the learning rate.
+
+    Args:
+        panels: for each panel what its score is, and for each line its name and, by learning
+            rate, the scores of all seeds, `(S,)`.
+        log: the panels with a logarithmic scale of scores.
+
+    Returns:
+        Panels, one below the other: a line with a marker through the means, and a faint point
+        for each run.
+
+    Raises:
+        ValueError: there is no panel, or a line is not known.
+
+    Example:
+        >>> figure = by_rate({"accuracy": {"ba": {0.01: [0.6, 0.8], 0.03: [0.7, 0.7]}}})
+        >>> figure.axes[0].lines[-1].get_ydata().round(2).tolist()
+        [0.7, 0.7]
+    """
+    if not panels:
+        raise ValueError("by_rate: expected at least one panel, but got none")
+    figure = Figure(figsize=(WIDTH, 3.0 * len(panels) + 0.9))
+    rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (title, lines) in zip(rows, panels.items(), strict=True):
+        rates = sorted({rate for runs in lines.values() for rate in runs})
+        for number, (name, runs) in enumerate(lines.items()):
+            color, dashes, marker = _style(name)
+            known = sorted(runs)
+            places = np.array(known) * 10 ** (APART * (number - (len(lines) - 1) / 2))
+            scores = [np.asarray(runs[rate], dtype=float) for rate in known]
+            for place, values in zip(places, scores, strict=True):
+                axes.plot(
+                    np.full(values.size, place), values, marker, color=color, alpha=0.35, ms=4.5
+                )
+            means = [values.mean() for values in scores]
+            axes.plot(places, means, color=color, linestyle=dashes, marker=marker, ms=7, label=name)
+        axes.set_xscale("log")
+        axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_title(title)
+        if title in log:
+            _log_axis(axes)
+        axes.grid()
+    rows[-1].set_xlabel("learning rate")
+    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def _log_axis(axes: Axes) -> None:
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0) if low <= tick <= high]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())

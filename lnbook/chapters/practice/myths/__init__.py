@@ -1,0 +1,1 @@
+"""What `book/practice/myths.md` imports."""

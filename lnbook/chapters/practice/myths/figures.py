@@ -1,0 +1,61 @@
+"""The figure of the chapter on what is said about LayerNorm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+from numpy.typing import ArrayLike
+
+from lnbook.notebook.style import BLUE, GRAY, VERMILION, WIDTH
+
+__all__ = ["effects"]
+
+LOOKS = ((BLUE, "o", "-"), (VERMILION, "s", "--"), (GRAY, "D", ":"))
+
+
+def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
+    """Draw how far each feature moves the output of several normalizations.
+
+    Args:
+        lines: for each name one positive number a feature, at most three names.
+        features: what to write below each feature.
+
+    Returns:
+        A line with markers for each name, over the features, on a logarithmic scale.
+
+    Raises:
+        ValueError: if there is no line or too many, or their numbers do not fit.
+
+    Example:
+        >>> figure = effects({"LN": [0.5, 4.0], "BN": [1.0, 1.0]}, ["age", "income"])
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[0.5, 4.0], [1.0, 1.0]]
+    """
+    drawn = {name: np.asarray(values, dtype=float) for name, values in lines.items()}
+    shapes = [values.shape for values in drawn.values()]
+    if not 0 < len(drawn) <= len(LOOKS) or any(shape != (len(features),) for shape in shapes):
+        raise ValueError(
+            f"effects: expected one to {len(LOOKS)} lines of {len(features)} numbers, "
+            f"but got shapes {shapes}"
+        )
+    least = min(float(np.min(values)) for values in drawn.values())
+    if not least > 0:
+        raise ValueError(
+            f"effects: expected positive numbers, since the scale is logarithmic, but got {least}"
+        )
+    figure = Figure(figsize=(WIDTH, 3.4))
+    axes = figure.subplots()
+    places = np.arange(len(features))
+    for (name, values), (color, marker, dash) in zip(drawn.items(), LOOKS, strict=False):
+        axes.plot(places, values, color=color, marker=marker, linestyle=dash, label=name)
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_xticks(places, list(features))
+    axes.set(xlabel="range of the feature", ylabel="change of the output")
+    axes.set_ylim(top=10 * max(values.max() for values in drawn.values()))
+    axes.grid(axis="y")
+    axes.legend(loc="upper left", ncols=len(drawn), columnspacing=1.2, handlelength=1.6)
+    return figure

@@ -1,0 +1,57 @@
+"""The figures of the chapter of recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from lnbook.notebook.style import BLUE, GRAY, GREEN, VERMILION, WIDTH
+
+__all__ = ["gains_over_training"]
+
+STYLES = ((BLUE, "-", "o"), (GREEN, "--", "s"), (VERMILION, "-.", "D"))
+
+
+def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Figure:
+    """Draw how the gains of a network move in training, for several seeds.
+
+    Args:
+        steps: the steps, shape `(T,)`.
+        gains: for each way to train, at most three, its label and the mean gains, one row for
+            each seed, shape `(S, T)`.
+
+    Returns:
+        One line for the mean over the seeds of each, a band from the smallest to the largest
+        seed, and a thin line at 1, where gains start.
+
+    Raises:
+        ValueError: if there is no way or more than three, or a shape does not fit.
+
+    Example:
+        >>> figure = gains_over_training([0, 50], {"decay": [[1.0, 0.8], [1.0, 0.6]]})
+        >>> figure.axes[0].lines[1].get_ydata().round(2).tolist()  # the mean over the seeds
+        [1.0, 0.7]
+    """
+    x = np.asarray(steps, dtype=float)
+    if not 1 <= len(gains) <= len(STYLES):
+        raise ValueError(f"gains_over_training: expected 1 to 3 ways, but got {len(gains)}")
+    figure = Figure(figsize=(WIDTH, 3.4))
+    axes = figure.subplots()
+    axes.axhline(1.0, color=GRAY, linewidth=0.9)
+    for (label, values), (color, dashes, marker) in zip(gains.items(), STYLES, strict=False):
+        rows = np.asarray(values, dtype=float)
+        if rows.ndim != 2 or rows.shape[1:] != x.shape:
+            raise ValueError(
+                f"gains_over_training: expected {label!r} to be of shape (S, {x.size}), "
+                f"but got {rows.shape}"
+            )
+        axes.fill_between(x, rows.min(0), rows.max(0), color=color, alpha=0.2, linewidth=0)
+        axes.plot(x, rows.mean(0), dashes, color=color, marker=marker, markersize=5, label=label)
+    axes.set(xlabel="step of training", ylim=(0.0, None))
+    axes.set_title("mean gain of the norms")
+    axes.grid()
+    figure.legend(loc="outside lower center", ncols=1)
+    return figure

@@ -1,0 +1,1 @@
+"""What `book/practice/speed.md` imports."""

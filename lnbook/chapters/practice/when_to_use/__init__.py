@@ -1,0 +1,1 @@
+"""What `book/practice/when-to-use.md` imports."""

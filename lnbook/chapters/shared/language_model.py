@@ -1,0 +1,336 @@
+"""Training a small language model on real text, in blocks of several kinds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from lnbook.data.text import Text, windows
+from lnbook.training import fit, initialize_, warm_up
+from lnbook.transformer import (
+    CausalLanguageModel,
+    DeepNormBlock,
+    PreLNBlock,
+    TransformerBlock,
+    deepnorm_init_,
+    xavier_init_,
+)
+
+__all__ = ["Run", "baselines", "build", "differing_share", "held_out", "train"]
+
+Array = NDArray[np.float64]
+
+STARTS = ("xavier", "pytorch", "deepnorm")
+TEST_WINDOWS = 64
+TEST_SEED = 10**6  # of no run: all runs are measured on the same places of the text
+
+
+@dataclass
+class Run:
+    """What came of a training run.
+
+    Attributes:
+        model: the trained model.
+        train_losses: the loss of each step, on its batch, before the update.
+        steps: the steps after which the model was tested.
+        losses: the test loss after each of them.
+        shares: the share of the last block, see `differing_share`, after each of them.
+
+    Example:
+        >>> ab = torch.tensor([0, 1] * 50)
+        >>> small = {"layers": 1, "width": 8, "heads": 2, "length": 8}
+        >>> run = train(Text("ab", ab, ab), steps=4, every=2, **small)
+        >>> len(run.train_losses), run.steps, run.final == run.losses[-1]
+        (4, [2, 4], True)
+    """
+
+    model: CausalLanguageModel
+    train_losses: list[float] = field(repr=False)
+    steps: list[int]
+    losses: list[float]
+    shares: list[float]
+
+    @property
+    def final(self) -> float:
+        """The test loss at the end; infinite if the run broke off at a loss that was no number."""
+        finite = all(math.isfinite(loss) for loss in (*self.train_losses[-1:], *self.losses[-1:]))
+        return self.losses[-1] if finite else math.inf
+
+
+def baselines(text: Text) -> dict[str, float]:
+    r"""Compute the test loss of two models that count and do not learn.
+
+    .. math::
+        p(b) = \frac{n_b + 1}{\sum_c (n_c + 1)}, \qquad
+        p(b \mid a) = \frac{n_{ab} + 1}{\sum_c (n_{ac} + 1)}
+
+    The counts are those of the training text. The first model knows how often each character
+    occurs, the second also which character stands before.
+
+    Args:
+        text: the text.
+
+    Returns:
+        The mean cross-entropy on the test text, in nats a character: `"unigram"` and `"bigram"`.
+
+    Example:
+        >>> ab = torch.tensor([0, 1] * 50)
+        >>> found = baselines(Text("ab", ab, ab))
+        >>> round(found["unigram"], 4), round(found["bigram"], 4)
+        (0.6931, 0.0196)
+    """
+    size = len(text.alphabet)
+    train, test = text.train.numpy(), text.test.numpy()
+    singles = np.bincount(train, minlength=size) + 1.0
+    pairs = np.bincount(train[:-1] * size + train[1:], minlength=size**2) + 1.0
+    pairs = pairs.reshape(size, size)
+    unigram = np.log(singles / singles.sum())
+    bigram = np.log(pairs / pairs.sum(axis=1, keepdims=True))
+    return {
+        "unigram": float(-unigram[test[1:]].mean()),
+        "bigram": float(-bigram[test[:-1], test[1:]].mean()),
+    }
+
+
+def build(
+    vocab_size: int,
+    rng: np.random.Generator,
+    block: type[TransformerBlock] = PreLNBlock,
+    *,
+    layers: int = 6,
+    width: int = 64,
+    heads: int = 4,
+    length: int = 64,
+    start: str = "xavier",
+    dtype: torch.dtype = torch.float64,
+    **options: Any,
+) -> CausalLanguageModel:
+    """Make a language model with starting values from a NumPy generator.
+
+    The feed-forward networks are four times as wide as the stream; GELU, no dropout, unless
+    `options` say otherwise. Embeddings start from N(0, 1), the head as `nn.Linear` does.
+
+    Args:
+        vocab_size: the number of different characters.
+        rng: where the starting values come from.
+        block: the class of the blocks.
+        layers: the number of blocks.
+        width: D, the size of the stream.
+        heads: the number of attention heads.
+        length: the longest window.
+        start: `"xavier"`, Xavier's normal distribution for the matrices of the blocks and zeros
+            for their biases; `"pytorch"`, the smaller values of `nn.Linear`; or `"deepnorm"`,
+            Xavier's with what branches write scaled down by DeepNorm's rule, whatever the block.
+            DeepNorm blocks get that start with `"xavier"`, too.
+        dtype: of parameters and computation.
+        options: other arguments of `CausalLanguageModel` and its blocks, by name.
+
+    Raises:
+        ValueError: `start` is not known.
+
+    Example:
+        >>> model = build(10, np.random.default_rng(0), layers=1, width=8, heads=2, length=4)
+        >>> model(torch.tensor([1, 2, 3])).shape
+        torch.Size([3, 10])
+    """
+    if start not in STARTS:
+        known = ", ".join(STARTS)
+        raise ValueError(f"build: expected start to be one of {known}, but got {start!r}")
+    settings: dict[str, Any] = {
+        "dim_feedforward": 4 * width,
+        "dropout": 0.0,
+        "activation": "gelu",
+    } | options
+    model = CausalLanguageModel(
+        vocab_size, length, width, heads, layers, block, dtype=dtype, **settings
+    )
+    initialize_(model, rng)
+    if start != "pytorch":
+        xavier_init_(model.encoder, rng=rng)
+        for part in model.encoder.layers:
+            if start == "deepnorm" or isinstance(part, DeepNormBlock):
+                deepnorm_init_(part, (8.0 * layers) ** -0.25, rng=rng)
+    return model
+
+
+def train(
+    text: Text,
+    block: type[TransformerBlock] = PreLNBlock,
+    *,
+    layers: int = 6,
+    width: int = 64,
+    heads: int = 4,
+    lr: float = 2e-3,
+    warm_up_steps: int = 0,
+    steps: int = 300,
+    batch: int = 8,
+    length: int = 64,
+    seed: int = 0,
+    start: str = "xavier",
+    frequencies: bool = False,
+    head_scale: float = 1.0,
+    every: int = 25,
+    clip: float | None = None,
+    dtype: torch.dtype = torch.float64,
+    **options: Any,
+) -> Run:
+    """Train a language model with Adam, and test it along the way.
+
+    Each step takes `batch` windows at random from the training text. Tests are on 64 windows of
+    the test text, the same for all runs of one `length`.
+
+    Args:
+        text: what to train on.
+        block: the class of the blocks.
+        layers: the number of blocks.
+        width: D, the size of the stream.
+        heads: the number of attention heads.
+        lr: the learning rate, after the warm-up.
+        warm_up_steps: over how many steps it rises.
+        steps: how many steps of training, at least 0.
+        batch: how many windows a step takes.
+        length: how many characters a window has.
+        seed: what starting values and windows follow from.
+        start: see `build`.
+        frequencies: whether the bias of the head starts at the logarithm of how often each
+            character occurs.
+        head_scale: what the weights of the head are multiplied by at the start.
+        every: after how many steps to test; 0 for only at the end.
+        clip: the largest norm of the gradient; None for no limit.
+        dtype: of parameters and computation.
+        options: other arguments of `CausalLanguageModel` and its blocks, by name.
+
+    Returns:
+        The run.
+
+    Raises:
+        ValueError: a value that `build`, `windows`, `warm_up` or `fit` refuses.
+
+    Example:
+        >>> ab = torch.tensor([0, 1] * 50)
+        >>> run = train(Text("ab", ab, ab), layers=1, width=8, heads=2, length=8, steps=20)
+        >>> run.steps, run.final < math.log(2)
+        ([20], True)
+    """
+    rng = np.random.default_rng(seed)
+    model = build(
+        len(text.alphabet),
+        rng,
+        block,
+        layers=layers,
+        width=width,
+        heads=heads,
+        length=length,
+        start=start,
+        dtype=dtype,
+        **options,
+    )
+    with torch.no_grad():
+        model.head.weight.mul_(head_scale)
+        if frequencies:
+            model.head.bias.copy_(_log_frequencies(text))
+    x, y = held_out(text, length)
+    history = fit(
+        model,
+        _batches(rng, text, batch, length, steps),
+        loss,
+        torch.optim.Adam(model.parameters(), lr=lr),
+        schedule=warm_up(warm_up_steps),
+        clip=clip,
+        measure={
+            "loss": lambda model: loss(model, (x, y)).item(),
+            "share": lambda _: float(differing_share(model, x)[-1]),
+        },
+        every=every,
+        label=f"{block.__name__}, seed {seed}",
+        total=steps,
+    )
+    measures = history.measures
+    return Run(model, history.losses, history.steps, measures["loss"], measures["share"])
+
+
+def _batches(
+    rng: np.random.Generator, text: Text, batch: int, length: int, steps: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    return (windows(rng, text.train, batch, length) for _ in range(steps))
+
+
+def loss(model: torch.nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    """Return the mean cross-entropy of the next token."""
+    x, y = batch
+    return functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
+
+
+def _log_frequencies(text: Text) -> Tensor:
+    counts = torch.bincount(text.train, minlength=len(text.alphabet)) + 1.0
+    return (counts / counts.sum()).log()
+
+
+def held_out(text: Text, length: int) -> tuple[Tensor, Tensor]:
+    """Return the windows on which all runs are tested: `(64, length)`, characters and next ones.
+
+    Args:
+        text: the text.
+        length: how many characters a window has.
+
+    Example:
+        >>> x, y = held_out(Text("ab", torch.zeros(9).long(), torch.zeros(9).long()), 4)
+        >>> x.shape
+        torch.Size([64, 4])
+    """
+    return windows(np.random.default_rng(TEST_SEED), text.test, TEST_WINDOWS, length)
+
+
+def forward(model: CausalLanguageModel, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The scores, and the hidden states after each block."""
+    outputs: list[Tensor] = []
+    hooks = [
+        layer.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
+        for layer in model.encoder.layers
+    ]
+    try:
+        scores = model(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return scores, outputs
+
+
+@torch.no_grad()
+def differing_share(model: CausalLanguageModel, x: Tensor) -> Array:
+    r"""Measure how much of the hidden states differs from one position of a text to another.
+
+    .. math::
+        S_l = 1 - \frac{\lVert \overline{h_l} \rVert^2}{\overline{\lVert h_l \rVert^2}}
+
+    with means over all positions of all windows. 0: every position has the same hidden state,
+    so the model can no longer tell one input from another. 1: they have nothing in common.
+
+    Args:
+        model: the model.
+        x: characters, integers of shape `(N, L)`.
+
+    Returns:
+        :math:`S_l` after each block, shape `(layers,)`.
+
+    Example:
+        >>> model = build(9, np.random.default_rng(0), layers=2, width=8, heads=2, length=4)
+        >>> share = differing_share(model, torch.tensor([[1, 2, 3]]))
+        >>> share.shape, bool(0 < share.min() <= share.max() < 1)
+        ((2,), True)
+    """
+    shares = []
+    for stream in forward(model, x)[1]:
+        rows = stream.detach().double().flatten(0, -2)
+        whole = rows.square().sum(-1).mean().item()
+        common = rows.mean(0).square().sum().item()
+        shares.append(max(0.0, 1.0 - common / whole))
+    return np.array(shares)

@@ -1,0 +1,1 @@
+"""What `book/transformer/gradients-at-init.md` imports."""

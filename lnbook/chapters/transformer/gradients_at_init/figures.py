@@ -1,0 +1,194 @@
+"""The figures of the chapter on gradients before training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+    StrMethodFormatter,
+)
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook.notebook.style import GRAY, INK, WIDTH, line_style
+
+__all__ = ["by_block", "by_depth", "growth"]
+
+Array = NDArray[np.float64]
+
+
+def _runs(values: ArrayLike, places: int, caller: str) -> Array:
+    """Read runs as an array of shape `(runs, places)`."""
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 2 or array.shape[1] != places or not len(array):
+        raise ValueError(f"{caller}: expected shape (runs, {places}), but got {array.shape}")
+    return array
+
+
+def _line(axes: Axes, x: Array, runs: Array, number: int, label: str, every: int = 1) -> None:
+    """Draw the mean of some runs, and a band from the least to the largest."""
+    style = line_style(number)
+    axes.fill_between(x, runs.min(0), runs.max(0), color=style["color"], alpha=0.18, linewidth=0)
+    axes.plot(
+        x,
+        runs.mean(0),
+        **style,
+        markevery=every,
+        markersize=6,
+        label=label,
+    )
+
+
+def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
+    """Draw how the stream of a Pre-LN stack grows, between two bounds.
+
+    Args:
+        runs: squared length divided by the width, before the first block and after each, shape
+            `(runs, L + 1)`.
+        low: the lower bound at the same places, shape `(L + 1,)`.
+        high: the upper bound.
+
+    Returns:
+        A line with a band, and a dashed line for each bound, named where it ends.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> figure = growth([[1.0, 2.0], [1.0, 3.0]], low=[1.0, 1.5], high=[1.0, 2.5])
+        >>> figure.axes[0].lines[0].get_ydata().tolist()  # the mean of the runs
+        [1.0, 2.5]
+    """
+    lower, upper = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    if lower.ndim != 1 or lower.shape != upper.shape:
+        raise ValueError(
+            f"growth: expected two bounds of one shape (L + 1,), "
+            f"but got {lower.shape} and {upper.shape}"
+        )
+    places = np.arange(lower.size, dtype=float)
+    figure = Figure(figsize=(WIDTH, 3.4))
+    axes = figure.subplots()
+    _line(
+        axes,
+        places,
+        _runs(runs, lower.size, "growth"),
+        0,
+        "measured",
+        every=max(1, lower.size // 8),
+    )
+    axes.plot(places, upper, color=GRAY, linestyle="--", label=r"upper bound, $1 + 3l/2$")
+    axes.plot(places, lower, color=INK, linestyle=":", label=r"lower bound, $1 + l/2$")
+    axes.set(xlabel="blocks passed, $l$", ylabel=r"$\Vert x_l \Vert^2 / d$")
+    axes.grid()
+    axes.legend(loc="upper left")
+    return figure
+
+
+def by_depth(
+    depths: Sequence[int], panels: Mapping[str, Mapping[str, ArrayLike]], labels: Sequence[str]
+) -> Figure:
+    """Draw what was measured in stacks of several depths.
+
+    Args:
+        depths: the numbers of blocks, K of them.
+        panels: for each panel its title (empty for none) and its lines: the label, and the
+            results of some runs, shape `(runs, K)`.
+        labels: what stands at the vertical axis of each panel.
+
+    Returns:
+        Panels, one below the other: for each line its mean, and a band over all runs. The
+        horizontal scale is logarithmic, the vertical one starts at 0.
+
+    Raises:
+        ValueError: there is no panel, or a shape does not fit.
+
+    Example:
+        >>> figure = by_depth([6, 12], {"": {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}}, ["gradient"])
+        >>> figure.axes[0].lines[0].get_xydata().tolist()
+        [[6.0, 1.5], [12.0, 1.0]]
+    """
+    if not panels or len(labels) != len(panels):
+        raise ValueError(
+            f"by_depth: expected at least one panel and a label for each, "
+            f"but got {len(panels)} panels and {len(labels)} labels"
+        )
+    places = np.asarray(depths, dtype=float)
+    figure = Figure(figsize=(WIDTH, 2.6 * len(panels) + 0.5))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (title, lines), label in zip(all_axes, panels.items(), labels, strict=True):
+        for number, (name, runs) in enumerate(lines.items()):
+            _line(axes, places, _runs(runs, places.size, "by_depth"), number, name)
+        axes.set(title=title, ylabel=label, xscale="log")
+        axes.set_ylim(0, 1.35 * max(float(np.max(runs)) for runs in lines.values()))
+        axes.grid()
+        axes.legend(loc="upper left", ncols=2 if len(lines) > 2 else len(lines))
+    all_axes[-1].set_xticks(places, [f"{depth}" for depth in depths])
+    all_axes[-1].xaxis.set_minor_locator(NullLocator())
+    all_axes[-1].set_xlabel("number of blocks, $L$")
+    return figure
+
+
+def by_block(
+    panels: Mapping[str, Mapping[str, ArrayLike]],
+    label: str,
+    *,
+    references: Mapping[str, Mapping[str, ArrayLike]] | None = None,
+    scale: str = "log",
+    one_scale: bool = True,
+) -> Figure:
+    """Draw what was measured at each block of a stack.
+
+    Args:
+        panels: for each panel its title and its lines: the label, and the results of some runs,
+            first block first, shape `(runs, L)`.
+        label: what stands at the vertical axes.
+        references: for a panel's title, lines of shape `(L,)` to compare with, by label.
+        scale: the vertical scale, "log" or "linear" (from 0 on).
+        one_scale: whether all panels show the same range.
+
+    Returns:
+        Panels, one below the other: for each line its mean, and a band over all runs.
+
+    Raises:
+        ValueError: there is no panel, or a shape does not fit.
+
+    Example:
+        >>> figure = by_block({"encoder": {"Pre-LN": [[4.0, 1.0], [2.0, 1.0]]}}, "gradient")
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [3.0, 1.0]
+    """
+    if not panels:
+        raise ValueError("by_block: expected at least one panel, but got none")
+    figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.4))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=one_scale, squeeze=False)[:, 0]
+    for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
+        for number, (name, values) in enumerate(lines.items()):
+            blocks = np.asarray(values).shape[-1] if np.ndim(values) == 2 else 0
+            runs = _runs(values, blocks, "by_block")
+            places = np.arange(1.0, blocks + 1)
+            _line(axes, places, runs, number, name, every=max(1, blocks // 8))
+        for name, values in (references or {}).get(title, {}).items():
+            reference = np.asarray(values, dtype=float)
+            axes.plot(
+                np.arange(1.0, reference.size + 1), reference, color=INK, linestyle=":", label=name
+            )
+        axes.set(title=title, ylabel=label, yscale=scale)
+        if scale == "log":
+            axes.yaxis.set_minor_formatter(NullFormatter())
+            low, high = axes.get_ylim()
+            if high < 100 * low:  # powers of ten alone would be too few labels
+                axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        else:
+            axes.set_ylim(bottom=0)
+        axes.grid()
+        axes.legend(loc="best")
+    all_axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    all_axes[-1].set_xlabel("block (the loss is to the right)")
+    return figure

@@ -1,0 +1,1 @@
+"""What `book/transformer/training.md` imports."""

@@ -1,0 +1,278 @@
+"""The figures of the chapter on training transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from numpy.typing import ArrayLike, NDArray
+
+from lnbook.notebook.style import (
+    BLUE,
+    GRAY,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    WIDTH,
+    line_style,
+)
+
+__all__ = ["by_block", "by_depth", "by_rate", "curves", "finals"]
+
+# The two models look as in the other chapters on transformers, and with warm-up like their kin.
+NAMED = ("Post-LN", "Pre-LN", "Post-LN, warm-up", "Pre-LN, warm-up")
+COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
+LEVEL = (0, (1, 1.5))
+
+Array = NDArray[np.float64]
+
+
+def curves(
+    panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], levels: Mapping[str, float]
+) -> Figure:
+    """Draw test losses over the steps of training: the mean, and the range over the seeds.
+
+    Args:
+        panels: for each panel its title, and for each line its label, the steps `(T,)` and the
+            losses `(S, T)` of all seeds.
+        levels: losses to compare with, by name, drawn across all panels.
+
+    Returns:
+        Panels, one below the other, on one scale.
+
+    Raises:
+        ValueError: if there is no panel.
+
+    Example:
+        >>> lines = {"Pre-LN": ([10, 20], [[3.0, 2.0], [3.5, 2.5]])}
+        >>> figure = curves({"with warm-up": lines}, {"unigram": 3.25})
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [3.25, 2.25]
+    """
+    _some(panels, "curves")
+    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 1.2))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
+        for number, (label, (steps, losses)) in zip(_looks(lines), lines.items(), strict=True):
+            x, y = np.asarray(steps, dtype=float), np.asarray(losses, dtype=float)
+            color = COLORS[number % len(COLORS)]
+            axes.fill_between(x, y.min(axis=0), y.max(axis=0), color=color, alpha=0.18, linewidth=0)
+            axes.plot(x, y.mean(axis=0), **_line(number, 6), label=label)
+        _levels(axes, levels)
+        axes.set(title=title, ylabel="test loss")
+        axes.grid()
+    all_axes[-1].set_xlabel("step")
+    _legend_below(figure, all_axes[0])
+    return figure
+
+
+def by_rate(
+    lines: Mapping[str, Mapping[float, Sequence[float]]], levels: Mapping[str, float]
+) -> Figure:
+    """Draw where runs end against their learning rate.
+
+    Args:
+        lines: for each line its label, and for each learning rate the losses of all seeds.
+        levels: losses to compare with, by name.
+
+    Returns:
+        A line through the means, and a point for each seed.
+
+    Raises:
+        ValueError: if there is no line.
+
+    Example:
+        >>> figure = by_rate({"Post-LN": {0.001: [2.5, 3.0], 0.002: [3.0, 3.5]}}, {"unigram": 3.25})
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [2.75, 3.25]
+    """
+    _some(lines, "by_rate")
+    figure = Figure(figsize=(WIDTH, 4.6))
+    axes = figure.subplots()
+    axes.set_xscale("log")
+    rates = sorted({rate for losses in lines.values() for rate in losses})
+    for number, (label, losses) in zip(_looks(lines), lines.items(), strict=True):
+        known = sorted(losses)
+        style = _line(number, 7)
+        axes.plot(known, [np.mean(losses[rate]) for rate in known], **style, label=label)
+        x = [rate for rate in known for _ in losses[rate]]
+        y = [loss for rate in known for loss in losses[rate]]
+        axes.plot(x, y, style["marker"], color=style["color"], alpha=0.45, markersize=4.5)
+    _levels(axes, levels)
+    axes.set(xlabel="learning rate", ylabel="test loss at the end")
+    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid()
+    _legend_below(figure, axes)
+    return figure
+
+
+def by_block(
+    panels: Mapping[str, Mapping[str, ArrayLike]], label: str, *, log: bool = False
+) -> Figure:
+    """Draw a number for each block of a model, at several moments.
+
+    Args:
+        panels: for each panel its title, and for each moment its name and the values `(L,)`.
+        label: what the number is.
+        log: whether its scale is logarithmic.
+
+    Returns:
+        Panels, one below the other, on one scale.
+
+    Raises:
+        ValueError: if there is no panel.
+
+    Example:
+        >>> figure = by_block({"Pre-LN": {"start": [1.0, 0.5], "end": [0.5, 0.25]}}, "gradient")
+        >>> [line.get_ydata().tolist() for line in figure.axes[0].lines]
+        [[1.0, 0.5], [0.5, 0.25]]
+    """
+    _some(panels, "by_block")
+    figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 1.0))
+    all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, moments) in zip(all_axes, panels.items(), strict=True):
+        for number, (name, values) in enumerate(moments.items()):
+            y = np.asarray(values, dtype=float)
+            axes.plot(np.arange(1, y.size + 1), y, **_line(number, 6), label=name)
+            axes.set_xticks(np.arange(1, y.size + 1))
+        axes.set(title=title, ylabel=label)
+        if log:
+            axes.set_yscale("log")
+        axes.grid()
+    all_axes[-1].set_xlabel("block")
+    _legend_below(figure, all_axes[0], columns=3)
+    return figure
+
+
+def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) -> Figure:
+    """Draw a number against the number of blocks, both on logarithmic scales.
+
+    Args:
+        depths: the numbers of blocks, K of them.
+        lines: for each line its label and the values `(S, K)` of all seeds.
+        label: what the number is.
+
+    Returns:
+        A line through the means, and the range over the seeds.
+
+    Raises:
+        ValueError: if there is no line.
+
+    Example:
+        >>> figure = by_depth([6, 12], {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}, "change of the output")
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [1.5, 1.0]
+    """
+    _some(lines, "by_depth")
+    figure = Figure(figsize=(WIDTH, 4.0))
+    axes = figure.subplots()
+    for number, (name, values) in zip(_looks(lines), lines.items(), strict=True):
+        y = np.asarray(values, dtype=float)
+        style = _line(number, 7)
+        axes.fill_between(
+            depths, y.min(axis=0), y.max(axis=0), color=style["color"], alpha=0.18, linewidth=0
+        )
+        axes.plot(depths, y.mean(axis=0), **style, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel=label)
+    axes.set_xticks(list(depths), [str(depth) for depth in depths])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.grid()
+    _legend_below(figure, axes)
+    return figure
+
+
+def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> Figure:
+    """Draw where runs end, a row for each kind.
+
+    Args:
+        rows: for each row its name and the losses of all seeds.
+        levels: losses to compare with, by name, drawn from top to bottom.
+
+    Returns:
+        A point for each run, and a bar at their mean.
+
+    Raises:
+        ValueError: if there is no row.
+
+    Example:
+        >>> figure = finals({"Pre-LN": [2.0, 2.25], "Post-LN": [2.5, 3.0]}, {"unigram": 3.25})
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['Pre-LN', 'Post-LN', 'unigram']
+    """
+    _some(rows, "finals")
+    figure = Figure(figsize=(WIDTH, 0.62 * len(rows) + 1.2))
+    axes = figure.subplots()
+    for look, number, (name, losses) in zip(_looks(rows), count(), rows.items(), strict=False):
+        values = np.asarray(losses, dtype=float)
+        color = COLORS[look % len(COLORS)]
+        marker = line_style(look, among=len(COLORS))["marker"]
+        axes.plot(values, np.full(values.size, -number), marker, color=color, alpha=0.6)
+        mean = [values.mean()] * 2
+        axes.plot(mean, [-number - 0.25, -number + 0.25], color=color, linewidth=3)
+        axes.annotate(
+            name,
+            (0.09, -number + 0.3),
+            xycoords=("axes fraction", "data"),
+            fontsize=10,
+            va="bottom",
+        )
+    for name, level in levels.items():
+        axes.plot([level] * 2, [-len(rows) + 0.6, 0.8], color=GRAY, linestyle=LEVEL)
+        axes.text(level, 0.85, name, color=INK, fontsize=9.5, ha="center", va="bottom")
+    axes.margins(x=0.09)
+    axes.set(ylim=(-len(rows) + 0.5, 1.2), xlabel="test loss at the end")
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
+    return figure
+
+
+def _some(items: Mapping[str, object], owner: str) -> None:
+    if not items:
+        raise ValueError(f"{owner}: expected something to draw, but got nothing")
+
+
+def _looks(names: Iterable[str]) -> list[int]:
+    """The look of each line: its own, if it has a name that returns, else the next that is free."""
+    names = list(names)
+    own = {name: NAMED.index(name) for name in names if name in NAMED}
+    free = (number for number in count() if number not in own.values())
+    return [own[name] if name in own else next(free) for name in names]
+
+
+def _line(number: int, size: float) -> dict[str, Any]:
+    color = COLORS[number % len(COLORS)]
+    return line_style(number, among=len(COLORS), color=color, markersize=size)
+
+
+def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
+    left, right = axes.get_xlim()
+    for name, level in levels.items():
+        axes.axhline(level, color=GRAY, linestyle=LEVEL, linewidth=1.6)
+        axes.annotate(
+            name,
+            (1.0, level),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            fontsize=9.5,
+            va="center",
+        )
+    axes.set_xlim(left, right)
+
+
+def _legend_below(figure: Figure, axes: Axes, columns: int = 1) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower left", ncols=columns, fontsize=10, handlelength=3
+    )

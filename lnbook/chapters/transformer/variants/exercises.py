@@ -1,0 +1,266 @@
+"""The checkers of the chapter on variants of the normalized transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lnbook.chapters.shared.checker import Verdict, as_array, judge
+
+__all__ = ["check_logit_bounds", "check_output_norm", "check_rms_xor"]
+
+Array = NDArray[np.float64]
+Branch = Callable[[Array], Array]
+
+HEAD_SIZE, GAIN, SCALE = 64, 2.0, 10.0
+BOUNDS = np.array([32.0, 10.0])
+CORNERS = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+XOR = np.array([False, True, True, False])
+
+
+def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> Verdict:
+    r"""Check the largest logits that two kinds of QK-norm allow.
+
+    The head has 64 features. With LayerNorm on query and key, all gains are 2; with L2, the
+    scale :math:`g` is 10.
+
+    Args:
+        layer_norm: the bound with LayerNorm.
+        l2: the bound with L2.
+
+    Returns:
+        The verdict; a known mistake is called by its name.
+
+    Example:
+        >>> check_logit_bounds(16, 10)
+        Not yet. Query and key each have a gain of 2, so the product has a factor of 4.
+    """
+    values = []
+    for answer, name in ((layer_norm, "The bound with LayerNorm"), (l2, "The bound with L2")):
+        value = as_array(answer, (), name)
+        if isinstance(value, Verdict):
+            return value
+        values.append(value)
+    root = HEAD_SIZE**0.5
+    first = judge(
+        values[0],
+        BOUNDS[0],
+        {
+            "Query and key each have a gain of 2, so the product has a factor of 4.": np.array(
+                GAIN * root
+            ),
+            "This leaves the gains out.": np.array(root),
+            "This forgets to divide by the root of the size of the head.": np.array(
+                GAIN**2 * HEAD_SIZE
+            ),
+            "The length of a normalized row is the root of its size: query and key together give "
+            "64, before the division.": np.array(GAIN**2),
+            "The length of a normalized row is the root of its size, 8, not 64.": np.array(
+                GAIN**2 * HEAD_SIZE**2 / root
+            ),
+            "This is the bound with L2.": BOUNDS[1],
+        },
+        otherwise="How long is a row of 64 features after LayerNorm? The product of two such rows "
+        "is largest if they point the same way.",
+        tolerance=1e-6,
+    )
+    if first is not None:
+        return first
+    second = judge(
+        values[1],
+        BOUNDS[1],
+        {
+            "With L2, the scale replaces the division by the root of the size.": np.array(
+                SCALE / root
+            ),
+            "Unit vectors have the length 1, whatever the size of the head.": np.array(
+                SCALE * HEAD_SIZE
+            ),
+            "With L2 there is one scale, not one for the query and one for the key.": np.array(
+                SCALE**2
+            ),
+        },
+        otherwise="The product of two unit vectors is at most 1.",
+        tolerance=1e-6,
+    )
+    if second is not None:
+        return second
+    return Verdict(True, "Neither bound depends on the inputs or on the weights before the norm.")
+
+
+def _branches(rng: np.random.Generator) -> tuple[Branch, Branch, Branch, Branch]:
+    """Two branches and two norms that are all different and not linear."""
+    a, b = rng.normal(size=(2, 6, 6))
+    gains = rng.uniform(0.5, 2.0, size=(2, 6))
+
+    def norm(gain: Array) -> Branch:
+        return lambda z: gain * z / np.sqrt((z**2).mean(-1, keepdims=True) + 1e-6)
+
+    return (
+        lambda z: np.tanh(z @ a) + z.mean(0),
+        lambda z: np.maximum(z @ b, 0.0),
+        norm(gains[0]),
+        norm(gains[1]),
+    )
+
+
+def _placed(
+    x: Array,
+    parts: tuple[Branch, ...],
+    first: str,
+    second: str | None = None,
+    *,
+    swap: bool = False,
+) -> Array:
+    """A block whose two halves place their norms by name."""
+    attention, feed_forward, norm1, norm2 = parts
+    if swap:
+        norm1, norm2 = norm2, norm1
+    x = _half(first, x, attention, norm1)
+    return _half(second or first, x, feed_forward, norm2)
+
+
+def _half(place: str, x: Array, branch: Branch, norm: Branch) -> Array:
+    if place == "out":
+        return x + norm(branch(x))
+    if place == "pre":
+        return x + branch(norm(x))
+    if place == "post":
+        return norm(x + branch(x))
+    if place == "both":
+        return x + norm(branch(norm(x)))
+    return norm(branch(x)) if place == "bare" else x + branch(x)
+
+
+OUTPUT_NORM_MISTAKES: Mapping[str, Callable[[Array, tuple[Branch, ...]], Array]] = {
+    "This is Pre-LN: the norm stands before the branch.": lambda x, p: _placed(x, p, "pre"),
+    "This is Post-LN: the norm stands after the sum, so it normalizes the stream.": (
+        lambda x, p: _placed(x, p, "post")
+    ),
+    "This normalizes before and after the branch, as Peri-LN does.": (
+        lambda x, p: _placed(x, p, "both")
+    ),
+    "The residual connection is missing: add x to what the norm returns.": (
+        lambda x, p: _placed(x, p, "bare")
+    ),
+    "No norm is used.": lambda x, p: _placed(x, p, "none"),
+    "The first half is right; the second has its norm before the branch.": (
+        lambda x, p: _placed(x, p, "out", "pre")
+    ),
+    "The first half is right; the second has its norm after the sum.": (
+        lambda x, p: _placed(x, p, "out", "post")
+    ),
+    "The first half is right; the second has no norm.": (lambda x, p: _placed(x, p, "out", "none")),
+    "The second half is missing: the feed-forward network and its norm.": (
+        lambda x, p: x + p[2](p[0](x))
+    ),
+    "norm1 belongs to the attention, norm2 to the feed-forward network.": (
+        lambda x, p: _placed(x, p, "out", swap=True)
+    ),
+    "The feed-forward network has to read the stream after the attention, not before.": (
+        lambda x, p: x + p[2](p[0](x)) + p[3](p[1](x))
+    ),
+    "The second half adds to the input of the block; it has to add to what the first returns.": (
+        lambda x, p: x + p[3](p[1](x + p[2](p[0](x))))
+    ),
+}
+
+
+def check_output_norm(block: Any = None) -> Verdict:
+    r"""Check a block that normalizes what its branches write, and nothing else.
+
+    .. math::
+        x' = x + \operatorname{N}_1(\operatorname{Attention}(x)), \qquad
+        y = x' + \operatorname{N}_2(F(x'))
+
+    Args:
+        block: takes `x` of shape `(L, D)` and four functions, `attention`, `feed_forward`,
+            `norm1` and `norm2`, and returns the output of the block.
+
+    Returns:
+        The verdict; a known mistake is called by its name.
+
+    Example:
+        >>> check_output_norm(lambda x, attention, feed_forward, norm1, norm2: x + attention(x))
+        Not yet. A branch should read the stream as it is; its output is normalized and added.
+    """
+    if block is None or block is ...:
+        return Verdict(False, "Your block is still missing.")
+    rng = np.random.default_rng(3)
+    parts = _branches(rng)
+    x = 2.0 * rng.normal(size=(4, 6)) + 0.5
+    given = x.copy()
+    try:
+        answer = block(x, *parts)
+    except Exception as error:
+        return Verdict(False, f"Your block raised {type(error).__name__}: {error}")
+    if not np.array_equal(x, given):
+        return Verdict(False, "Your block changes its input: write x = x + ..., not x += ...")
+    if answer is None:
+        return Verdict(False, "Your block returns nothing.")
+    array = as_array(answer, x.shape, "The output")
+    if isinstance(array, Verdict):
+        return array
+    wrong = judge(
+        array,
+        _placed(x, parts, "out"),
+        {message: mistake(x, parts) for message, mistake in OUTPUT_NORM_MISTAKES.items()},
+        otherwise="A branch should read the stream as it is; its output is normalized and added.",
+        tolerance=1e-9,
+    )
+    return wrong or Verdict(True, "Each branch reads the stream as it is, and writes normalized.")
+
+
+def check_rms_xor(W: Any = None, b: Any = None, v: Any = None, c: Any = None) -> Verdict:  # noqa: N803
+    r"""Check a network of width 2 with RMSNorm that computes XOR of two inputs, -1 or 1.
+
+    .. math::
+        s(x) = v \cdot \operatorname{RMSNorm}(W x + b) + c
+
+    with :math:`\epsilon = 10^{-5}`; a positive score means that the inputs differ.
+
+    Args:
+        W: shape `(2, 2)`.
+        b: shape `(2,)`.
+        v: shape `(2,)`.
+        c: one number.
+
+    Returns:
+        The verdict; it names the points that come out wrong.
+
+    Example:
+        >>> check_rms_xor([[1, 1], [0, 0]], [0, 0], [1, 0], 0)
+        Not yet. The score is wrong at (-1, 1), (1, -1) and (1, 1).
+    """
+    shapes: tuple[tuple[Any, tuple[int, ...], str], ...] = (
+        (W, (2, 2), "W"),
+        (b, (2,), "b"),
+        (v, (2,), "v"),
+        (c, (), "c"),
+    )
+    read = []
+    for value, shape, name in shapes:
+        if isinstance(value, list) and any(isinstance(row, list) and ... in row for row in value):
+            return Verdict(False, f"{name} still has a '...' in it.")
+        array = as_array(value, shape, name)
+        if isinstance(array, Verdict):
+            return array
+        read.append(array)
+    weight, bias, head, offset = read
+    hidden = CORNERS @ weight.T + bias
+    normalized = hidden / np.sqrt((hidden**2).mean(-1, keepdims=True) + 1e-5)
+    scores = normalized @ head + offset
+    if np.array_equal(scores < 0, XOR) and np.array_equal(scores > 0, ~XOR):
+        return Verdict(False, "All four are the wrong way around: change the signs of v and c.")
+    right = np.where(XOR, scores > 0, scores < 0)
+    wrong = CORNERS[~right]
+    if not len(wrong):
+        return Verdict(True, "Four points, and RMSNorm of two features tells them apart.")
+    if np.ptp(scores) < 1e-9:
+        return Verdict(False, "The score is the same at all four points.")
+    names = [f"({x:.0f}, {y:.0f})" for x, y in wrong]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return Verdict(False, f"The score is wrong at {listed}.")

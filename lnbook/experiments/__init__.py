@@ -1,1 +1,0 @@
-"""Experiments of the book, a module for each part. Each returns plain numbers."""

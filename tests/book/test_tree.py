@@ -1,0 +1,90 @@
+"""A chapter has one name, and its code, tests and measurements are found by it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookbuild.book import Book
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = ROOT / "lnbook" / "chapters"
+KINDS = {"exercises", "experiments", "figures"}
+TREES = {
+    "code": CHAPTERS,
+    "tests": ROOT / "tests" / "chapters",
+    "measurements": ROOT / "lnbook" / "measurements",
+    "scripts that measure": ROOT / "benchmarks",
+}
+
+
+def names(book: Book) -> set[str]:
+    """The chapters as folders: `what-is-normalized` becomes `what_is_normalized`."""
+    return {chapter.name.replace("-", "_") for chapter in book.chapters}
+
+
+def folders(tree: Path) -> set[str]:
+    """The folders two levels down, where the chapters are."""
+    found = (path for path in tree.glob("[a-z]*/[a-z]*") if path.is_dir())
+    return {path.relative_to(tree).as_posix() for path in found}
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_every_folder_is_named_after_a_chapter(tree: str, book: Book) -> None:
+    assert folders(TREES[tree]) <= names(book), f"a folder of {tree} has the name of no chapter"
+
+
+def test_every_chapter_has_code_and_tests(book: Book) -> None:
+    assert folders(TREES["code"]) == folders(TREES["tests"]) == names(book)
+
+
+def test_code_of_a_chapter_has_one_of_three_names() -> None:
+    for path in CHAPTERS.glob("*/*/[a-z]*.py"):
+        assert path.stem in KINDS, path
+
+
+def test_every_module_of_a_chapter_has_its_tests() -> None:
+    for path in CHAPTERS.glob("*/*/[a-z]*.py"):
+        folder = TREES["tests"] / path.parent.relative_to(CHAPTERS)
+        assert (folder / f"test_{path.name}").is_file(), f"{path}: no tests in {folder}"
+
+
+def test_every_measurement_has_its_script() -> None:
+    found = [
+        {path.relative_to(tree).with_suffix("") for path in tree.glob(f"*/*/[a-z]*.{ending}")}
+        for tree, ending in ((TREES["measurements"], "json"), (TREES["scripts that measure"], "py"))
+    ]
+    assert found[0] == found[1]
+
+
+def imported(source: str) -> Iterator[str]:
+    """The chapters, as folders, whose code a source imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if match := re.match(r"lnbook\.chapters\.(?!shared)(\w+)\.(\w+)", name):
+                yield "/".join(match.groups())
+
+
+def test_no_chapter_uses_the_code_of_another(book: Book) -> None:
+    for chapter in book.chapters:
+        own = chapter.name.replace("-", "_")
+        cells = "\n".join(cell.source for cell in chapter.code_cells)
+        lines = re.findall(r"^from lnbook.* import .*$", cells, re.MULTILINE)
+        sources = {chapter.name: "\n".join(line.split("(")[0] for line in lines if "(" not in line)}
+        sources |= {str(p): p.read_text() for p in (CHAPTERS / own).glob("*.py")}
+        for name, source in sources.items():
+            others = set(imported(source)) - {own}
+            assert not others, f"{name}: put what it shares with {others} into chapters/shared"
+
+
+def test_what_chapters_share_uses_no_chapter() -> None:
+    for path in CHAPTERS.glob("shared/*.py"):
+        assert not set(imported(path.read_text())), path

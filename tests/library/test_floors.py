@@ -1,0 +1,71 @@
+"""The floors of lnbook: a module imports only from its own floor and from those below it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
+FLOORS = (
+    {"_build", "_check"},
+    {"reference", "measurements"},
+    {"functional"},
+    {"layers"},
+    {"recurrent", "transformer"},
+    {"data", "training"},
+    {"notebook"},
+    {"chapters"},
+)
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+MODULES = sorted(
+    path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem != "__init__"
+)
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(source: str) -> Iterator[str]:
+    """The first name under lnbook of everything that a source imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in names if name.startswith("lnbook."))
+
+
+def test_the_imports_of_a_source_are_found() -> None:
+    source = (
+        "import lnbook.layers.dyt\nfrom lnbook import data\nfrom lnbook.a.b import c\nimport os"
+    )
+    assert list(imported(source)) == ["layers", "data", "a"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_module_imports_from_a_higher_floor(path: Path) -> None:
+    own = FLOOR[part(path)]
+    higher = {name for name in imported(path.read_text()) if FLOOR[name] > own}
+    assert not higher, f"{path.name} stands below {higher}"
+
+
+@pytest.mark.parametrize("floor", FLOORS, ids=lambda floor: "-".join(sorted(floor)))
+def test_parts_of_one_floor_do_not_lean_on_each_other_in_a_circle(floor: set[str]) -> None:
+    needs = {
+        name: {
+            other
+            for path in MODULES
+            if part(path) == name
+            for other in imported(path.read_text())
+            if other in floor and other != name
+        }
+        for name in floor
+    }
+    while needs:
+        free = {name for name, others in needs.items() if not others & needs.keys()}
+        assert free, f"a circle: {needs}"
+        needs = {name: others for name, others in needs.items() if name not in free}

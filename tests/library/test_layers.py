@@ -1,0 +1,283 @@
+"""The LayerNorm module against torch.nn.LayerNorm: numbers, state dicts, printing, refusals."""
+
+import copy
+import inspect
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from lnbook.functional import layer_norm
+from lnbook.layers import LayerNorm
+from lnbook.layers import layer_norm as module
+from tests.helpers.random_tensors import random_input, randomized
+
+OPTIONS = [{}, {"bias": False}, {"elementwise_affine": False}]
+FORMS = ["fast", "rows", "plain"]
+SHAPES = [((6,), (4, 6)), ((3, 6), (4, 3, 6)), ((2, 3, 6), (4, 2, 3, 6)), ((6,), (2, 3, 4, 6))]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(("normalized_shape", "shape"), SHAPES)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 5e-6)])
+@pytest.mark.parametrize("form", FORMS)
+def test_outputs_and_gradients_equal_pytorch(
+    options, normalized_shape, shape, dtype, tolerance, form
+):
+    ours = randomized(LayerNorm(normalized_shape, 0.01, dtype=dtype, form=form, **options))
+    theirs = nn.LayerNorm(normalized_shape, 0.01, dtype=dtype, **options)
+    theirs.load_state_dict(ours.state_dict())
+    upstream = random_input(shape, dtype, seed=2)
+    results = []
+    for layer in (ours, theirs):
+        x = random_input(shape, dtype).requires_grad_()
+        y = layer(x)
+        results.append([y.detach(), *torch.autograd.grad(y, [x, *layer.parameters()], upstream)])
+    for tensor, expected in zip(*results, strict=True):
+        torch.testing.assert_close(tensor, expected, rtol=tolerance, atol=tolerance)
+        assert form != "fast" or torch.equal(tensor, expected)  # one kernel, the same bits
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    ("source", "target"), [(LayerNorm, nn.LayerNorm), (nn.LayerNorm, LayerNorm)]
+)
+def test_state_dicts_load_both_ways(options, source, target):
+    given, taken = randomized(source((2, 3), **options)), target((2, 3), **options)
+    assert list(given.state_dict()) == list(taken.state_dict())
+    taken.load_state_dict(given.state_dict(), strict=True)
+    for name, parameter in given.named_parameters():
+        assert torch.equal(taken.get_parameter(name), parameter)
+    x = random_input((4, 2, 3))
+    torch.testing.assert_close(taken(x), given(x), rtol=5e-6, atol=5e-6)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("normalized_shape", [4, (4,), [2, 3], torch.Size([2, 3]), range(2, 5)])
+def test_construction_is_that_of_pytorch(options, normalized_shape):
+    ours, theirs = LayerNorm(normalized_shape, **options), nn.LayerNorm(normalized_shape, **options)
+    assert repr(ours) == repr(theirs)
+    assert ours.normalized_shape == theirs.normalized_shape
+    assert (ours.eps, ours.elementwise_affine) == (theirs.eps, theirs.elementwise_affine)
+    for name in ("weight", "bias"):
+        mine, expected = getattr(ours, name), getattr(theirs, name)
+        assert (mine is None) == (expected is None)
+        assert mine is None or torch.equal(mine, expected)
+    assert not list(ours.buffers())
+
+
+def test_argument_names_and_defaults_are_those_of_pytorch():
+    def arguments(layer):
+        return [(p.name, p.default) for p in inspect.signature(layer).parameters.values()]
+
+    assert arguments(LayerNorm) == [*arguments(nn.LayerNorm), ("form", "fast")]
+    assert inspect.signature(LayerNorm).parameters["form"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize(
+    "normalized_shape", [np.int64(4), [np.int64(4)], torch.tensor([4]), iter([4])]
+)
+def test_sizes_become_python_integers(normalized_shape):
+    layer = LayerNorm(normalized_shape)
+    assert layer.normalized_shape == (4,)
+    assert type(layer.normalized_shape[0]) is int
+    assert layer(random_input((3, 4))).shape == (3, 4)
+
+
+def test_a_size_of_zero_is_accepted_as_in_pytorch():
+    for layer in (LayerNorm(0), nn.LayerNorm(0)):
+        assert layer(torch.ones(2, 0)).shape == (2, 0)
+
+
+def test_device_and_dtype_reach_the_parameters():
+    layer = LayerNorm(4, 1e-5, True, True, "meta", torch.float16)
+    for parameter in layer.parameters():
+        assert (parameter.device.type, parameter.dtype) == ("meta", torch.float16)
+    assert layer(torch.ones(2, 4, device="meta", dtype=torch.float16)).shape == (2, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("form", FORMS)
+def test_half_inputs_with_full_parameters(dtype, form):
+    layer = randomized(LayerNorm(32, form=form))
+    x = random_input((8, 32), dtype)
+    y = layer(x)
+    exact = nn.functional.layer_norm(
+        x.double(), (32,), layer.weight.double(), layer.bias.double()
+    ).detach()
+    assert y.dtype == dtype
+    unit = torch.finfo(dtype).eps
+    assert bool(((y.detach() - exact).abs() <= 0.5 * unit * exact.abs() + 4e-6).all())
+
+
+def test_converting_the_layer_converts_the_output():
+    layer = randomized(LayerNorm(4))
+    for dtype in (torch.float64, torch.bfloat16, torch.float16, torch.float32):
+        assert layer.to(dtype)(random_input((2, 4), dtype)).dtype == dtype
+    with pytest.raises(RuntimeError, match=r"expected weight to be torch\.float64"):
+        layer(random_input((2, 4), torch.float64))
+
+
+def test_reset_parameters_keeps_the_parameters_themselves():
+    for options in OPTIONS:
+        layer = randomized(LayerNorm((2, 3), **options))
+        before = list(layer.parameters())
+        layer.reset_parameters()
+        assert all(old is new for old, new in zip(before, layer.parameters(), strict=True))
+        for name, parameter in layer.named_parameters():
+            assert torch.equal(parameter, torch.full((2, 3), 1.0 if name == "weight" else 0.0))
+            assert parameter.requires_grad
+
+
+def test_training_and_evaluation_do_not_differ():
+    layer, x = randomized(LayerNorm(4)), random_input((5, 4))
+    trained = layer.train()(x)
+    assert torch.equal(layer.eval()(x), trained)
+    assert torch.equal(layer.eval()(x[2]), trained[2])
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))]
+)
+def test_copies_are_equal_and_apart(options, duplicate):
+    layer = randomized(LayerNorm((2, 3), eps=0.1, **options))
+    twin, x = duplicate(layer), random_input((4, 2, 3))
+    expected = layer(x)
+    assert repr(twin) == repr(layer)
+    assert torch.equal(twin(x), expected)
+    for parameter in twin.parameters():
+        nn.init.constant_(parameter, 7.0)
+    assert torch.equal(layer(x), expected)
+
+
+def test_functional_call_takes_other_parameters():
+    layer, x = LayerNorm(4), random_input((3, 4))
+    other = dict(randomized(LayerNorm(4), seed=5).named_parameters())
+    y = torch.func.functional_call(layer, other, (x,))
+    expected = layer_norm(x, (4,), other["weight"], other["bias"])
+    torch.testing.assert_close(y, expected, rtol=5e-6, atol=5e-6)
+    assert not torch.equal(y, layer(x))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_compiles_without_a_break(form):
+    layer, x = randomized(LayerNorm(4, form=form)), random_input((3, 4))
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), layer(x), rtol=5e-6, atol=5e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_run_what_they_name(form, monkeypatch):
+    called = []
+    for name in ("native", "layer_norm"):
+        monkeypatch.setattr(module, name, lambda *given, name=name: called.append(name))
+    monkeypatch.setattr(module.LayerNormFunction, "apply", lambda *given: called.append("rows"))
+    LayerNorm(4, form=form)(random_input((3, 4)))
+    assert called == [{"fast": "native", "rows": "rows", "plain": "layer_norm"}[form]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("form", FORMS)
+def test_constant_rows_give_exactly_the_bias(dtype, form):
+    layer = randomized(LayerNorm(33, dtype=dtype, form=form))
+    x = torch.tensor([0.0, 0.1, 7.7, -54321.9], dtype=dtype)[:, None].repeat(1, 33)
+    assert torch.equal(layer(x), layer.bias.expand(4, 33))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_constant_rows_in_half_precision(dtype):
+    x = torch.tensor([0.0, 0.1, 7.7, -54321.9]).to(dtype)[:, None].repeat(1, 33)
+    for form in FORMS[1:]:
+        layer = randomized(LayerNorm(33, dtype=dtype, form=form))
+        assert torch.equal(layer(x), layer.bias.expand(4, 33))
+    # PyTorch's kernel subtracts two large numbers here: what its documentation here promises.
+    left = LayerNorm(33, bias=False, dtype=dtype)(x).detach()
+    assert bool((left.abs() <= 2**-23 * x.double().abs() / math.sqrt(1e-5)).all())
+
+
+@pytest.mark.parametrize(("form", "digits"), [("fast", 3), ("rows", 6), ("plain", 6)])
+def test_digits_of_rows_with_a_large_mean(form, digits):
+    x = (random_input((64, 768), torch.float64) / 2.0 + 1e4).float()
+    exact = nn.functional.layer_norm(x.double(), (768,))
+    error = (LayerNorm(768, elementwise_affine=False, form=form)(x) - exact).norm() / exact.norm()
+    assert float(error) < 10.0**-digits
+
+
+def test_gradients_reach_every_parameter_through_a_stack():
+    stack = nn.Sequential(nn.Linear(4, 6), LayerNorm(6), nn.Linear(6, 2), LayerNorm(2))
+    stack(random_input((5, 4))).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in stack.parameters())
+
+
+BAD_ARGUMENTS = [
+    ({"normalized_shape": 4.0}, TypeError, "an integer or some integers, but got 4.0 .* float"),
+    ({"normalized_shape": "4"}, TypeError, "an integer or some integers, but got '4' .* str"),
+    ({"normalized_shape": None}, TypeError, "an integer or some integers, but got None"),
+    ({"normalized_shape": True}, TypeError, "to hold integers, but got True of type bool"),
+    ({"normalized_shape": (2, 4.0)}, TypeError, "to hold integers, but got 4.0 of type float"),
+    ({"normalized_shape": ["a"]}, TypeError, "to hold integers, but got 'a' of type str"),
+    ({"normalized_shape": -1}, RuntimeError, r"no negative one, but got .*\(-1,\)"),
+    ({"normalized_shape": (4, -1)}, RuntimeError, r"no negative one, but got .*\(4, -1\)"),
+    ({"dtype": torch.int64}, RuntimeError, "dtype to be float16, .* but got torch.int64"),
+    ({"dtype": "float32"}, TypeError, "a torch.dtype, but got 'float32' of type str"),
+]
+BAD_ARGUMENTS_ACCEPTED_BY_PYTORCH = [
+    ({"normalized_shape": (2, True)}, TypeError, "to hold integers, but got True of type bool"),
+    ({"normalized_shape": ()}, RuntimeError, r"at least one size .* normalized_shape=\(\)"),
+    ({"eps": "1e-5"}, TypeError, "eps to be a real number, but got '1e-5' of type str"),
+    ({"eps": None}, TypeError, "eps to be a real number, but got None"),
+    ({"eps": True}, TypeError, "eps to be a real number, but got True of type bool"),
+    ({"eps": -1e-5}, ValueError, "eps to be finite and at least 0, but got -1e-05"),
+    ({"eps": math.nan}, ValueError, "eps to be finite and at least 0, but got nan"),
+    ({"eps": math.inf}, ValueError, "eps to be finite and at least 0, but got inf"),
+    ({"elementwise_affine": 1}, TypeError, "elementwise_affine to be True or False, but got 1"),
+    ({"bias": None}, TypeError, "bias to be True or False, but got None of type NoneType"),
+    ({"dtype": torch.complex64}, RuntimeError, "dtype to be float16, .* torch.complex64"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), BAD_ARGUMENTS)
+def test_bad_arguments_are_refused_at_construction(arguments, error, message):
+    arguments = {"normalized_shape": 4, **arguments}
+    with pytest.raises(error, match=message):
+        LayerNorm(**arguments)
+    with pytest.raises(error):
+        nn.LayerNorm(**arguments)
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), BAD_ARGUMENTS_ACCEPTED_BY_PYTORCH)
+def test_bad_arguments_that_pytorch_lets_through(arguments, error, message):
+    arguments = {"normalized_shape": 4, **arguments}
+    with pytest.raises(error, match=message):
+        LayerNorm(**arguments)
+    nn.LayerNorm(**arguments)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (torch.ones(2, 4, 3), RuntimeError, r"normalized_shape=\(3, 4\), .* of shape \(2, 4, 3\)"),
+        (torch.ones(3, 4).double(), RuntimeError, r"weight to be torch.float64 .* torch.float32"),
+        (torch.ones(3, 4).long(), RuntimeError, r"input to be float16, .* but got torch.int64"),
+        (np.ones((3, 4)), TypeError, "input to be a tensor, but got ndarray"),
+        (None, TypeError, "input to be a tensor, but got NoneType"),
+        (torch.ones(3, 4).to("meta"), RuntimeError, "device of input, meta, but got weight on cpu"),
+    ],
+)
+def test_a_wrong_input_is_refused_at_the_call(form, given, error, message):
+    with pytest.raises(error, match=message):
+        LayerNorm((3, 4), form=form)(given)
+
+
+def test_an_unknown_form_is_refused():
+    with pytest.raises(ValueError, match="form to be 'fast', 'rows' or 'plain', but got 'slow'"):
+        LayerNorm(4, form="slow")
+
+
+def test_the_form_is_printed_unless_it_is_the_default():
+    assert repr(LayerNorm(4, form="rows")).endswith("bias=True, form='rows')")

@@ -1,0 +1,193 @@
+"""The NumPy references of RMS, batch, group and instance norm, and the spectra of Jacobians."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as native
+
+from lnbook import reference
+from tests.helpers.differences import central_difference
+
+
+def random_case(shape, parameter_shape, seed=0):
+    rng = np.random.default_rng(seed)
+    x = 3.0 * rng.standard_normal(shape) + 2.0
+    return x, *rng.standard_normal((2, *parameter_shape)), rng.standard_normal(shape)
+
+
+RMS_CASES = [((5,), 1), ((4, 6), 1), ((4, 6), 2), ((2, 3, 5), 2), ((2, 3, 2, 4), 3)]
+BATCH_SHAPES = [(6, 4), (3, 4, 5), (2, 4, 3, 2)]
+
+
+def test_rms_norm_by_hand():
+    # Mean square (4 + 16 + 36 + 64) / 4 = 30, and 30 + 6 = 6 ** 2.
+    y = reference.rms_norm([2.0, 4.0, 6.0, 8.0], 4, [1.0, 2.0, 3.0, 6.0], eps=6.0)
+    np.testing.assert_allclose(y, [1 / 3, 4 / 3, 3.0, 8.0])
+
+
+@pytest.mark.parametrize(("shape", "dims"), RMS_CASES)
+@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.7])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_rms_norm_equals_pytorch(shape, dims, eps, scaled):
+    x, weight, _, upstream = random_case(shape, shape[-dims:])
+    inputs = [torch.tensor(x, requires_grad=True)]
+    inputs += [torch.tensor(weight, requires_grad=True)] if scaled else []
+    y = native.rms_norm(inputs[0], shape[-dims:], inputs[1] if scaled else None, eps)
+    ours = reference.rms_norm(x, shape[-dims:], weight if scaled else None, eps)
+    np.testing.assert_allclose(ours, y.detach().numpy(), rtol=1e-12)
+    grads = torch.autograd.grad(y, inputs, torch.tensor(upstream))
+    ours = reference.rms_norm_backward(upstream, x, shape[-dims:], weight if scaled else None, eps)
+    for array, grad in zip(ours, grads, strict=False):
+        np.testing.assert_allclose(array, grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "dims"), RMS_CASES)
+def test_rms_norm_backward_equals_finite_differences(shape, dims):
+    x, weight, _, upstream = random_case(shape, shape[-dims:])
+
+    def loss(x, weight):
+        return float((reference.rms_norm(x, shape[-dims:], weight, 0.1) * upstream).sum())
+
+    grads = reference.rms_norm_backward(upstream, x, shape[-dims:], weight, 0.1)
+    expected = central_difference(lambda x: loss(x, weight), x)
+    np.testing.assert_allclose(grads[0], expected, rtol=1e-6, atol=1e-7)
+    expected = central_difference(lambda weight: loss(x, weight), weight)
+    np.testing.assert_allclose(grads[1], expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("features", [1, 2, 5])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_rms_norm_jacobian_equals_finite_differences(features, scaled):
+    x, weight, *_ = random_case((features,), (features,))
+    weight = weight if scaled else None
+    rows = [
+        central_difference(lambda x, i=i: reference.rms_norm(x, features, weight, 0.1)[i], x)
+        for i in range(features)
+    ]
+    jacobian = reference.rms_norm_jacobian(x, 0.1, weight)
+    np.testing.assert_allclose(jacobian, rows, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("features", [1, 2, 3, 8])
+@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.7])
+def test_spectrum_is_that_of_the_jacobian(name, features, eps):
+    if (name, features, eps) == ("layer_norm", 1, 0.0):
+        return  # one element has no deviation, and so no normalized form
+    x = 3.0 * np.random.default_rng(4).standard_normal(features) + 2.0
+    jacobian = getattr(reference, f"{name}_jacobian")(x, eps)
+    spectrum = getattr(reference, f"{name}_spectrum")(x, eps)
+    assert spectrum.shape == (features,)
+    np.testing.assert_allclose(spectrum, np.linalg.eigvalsh(jacobian), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_spectrum_of_a_row_without_deviation(name):
+    x = np.full(4, 3.0) if name == "layer_norm" else np.zeros(4)
+    spectrum = getattr(reference, f"{name}_spectrum")(x, 0.25)
+    assert spectrum.tolist() == [0.0 if name == "layer_norm" else 2.0, 2.0, 2.0, 2.0]
+    jacobian = getattr(reference, f"{name}_jacobian")(x, 0.25)
+    np.testing.assert_allclose(spectrum, np.linalg.eigvalsh(jacobian), atol=1e-12)
+    assert np.isnan(getattr(reference, f"{name}_spectrum")(x, 0.0)).all()
+
+
+@pytest.mark.parametrize("shape", BATCH_SHAPES)
+@pytest.mark.parametrize("momentum", [0.1, 0.7])
+def test_batch_norm_equals_pytorch(shape, momentum):
+    x, weight, bias, upstream = random_case(shape, (4,))
+    mean, var = np.random.default_rng(5).uniform(0.5, 2.0, (2, 4))
+    moved = torch.tensor(mean), torch.tensor(var)
+    inputs = [torch.tensor(array, requires_grad=True) for array in (x, weight, bias)]
+    y = native.batch_norm(inputs[0], *moved, inputs[1], inputs[2], True, momentum, 0.01)
+    result = reference.batch_norm_forward(
+        x, weight, bias, running_mean=mean, running_var=var, momentum=momentum, eps=0.01
+    )
+    np.testing.assert_allclose(result.y, y.detach().numpy(), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(result.running_mean, moved[0].numpy(), rtol=1e-12)
+    np.testing.assert_allclose(result.running_var, moved[1].numpy(), rtol=1e-12)
+    grads = torch.autograd.grad(y, inputs, torch.tensor(upstream))
+    ours = reference.batch_norm_backward(upstream, x, weight, 0.01)
+    for array, grad in zip(ours, grads, strict=True):
+        np.testing.assert_allclose(array, grad.numpy(), rtol=1e-9, atol=1e-11)
+    y = native.batch_norm(inputs[0], *moved, inputs[1], inputs[2], eps=0.01)
+    ours = reference.batch_norm(x, moved[0].numpy(), moved[1].numpy(), weight, bias, 0.01)
+    np.testing.assert_allclose(ours, y.detach().numpy(), rtol=1e-11, atol=1e-12)
+
+
+def test_batch_norm_backward_equals_finite_differences():
+    x, weight, bias, upstream = random_case((3, 2, 2), (2,))
+
+    def loss(x, weight, bias):
+        return float((reference.batch_norm_forward(x, weight, bias, eps=0.1).y * upstream).sum())
+
+    grads = reference.batch_norm_backward(upstream, x, weight, 0.1)
+    expected = (
+        central_difference(lambda changed: loss(changed, weight, bias), x),
+        central_difference(lambda changed: loss(x, changed, bias), weight),
+        central_difference(lambda changed: loss(x, weight, changed), bias),
+    )
+    for grad, difference in zip(grads, expected, strict=True):
+        np.testing.assert_allclose(grad, difference, rtol=1e-6, atol=1e-7)
+
+
+def test_the_statistics_of_a_batch():
+    x = np.array([[1.0, 10.0], [3.0, 30.0], [5.0, 80.0]])
+    result = reference.batch_norm_forward(x, momentum=1.0)
+    np.testing.assert_allclose(result.mean, x.mean(0))
+    np.testing.assert_allclose(result.variance, x.var(0))
+    np.testing.assert_allclose(result.running_var, x.var(0, ddof=1))
+    np.testing.assert_allclose(result.y, result.normalized)
+
+
+@pytest.mark.parametrize("shape", BATCH_SHAPES)
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_group_norm_equals_pytorch(shape, groups):
+    x, weight, bias, _ = random_case(shape, (4,))
+    given = [torch.tensor(array) for array in (x, weight, bias)]
+    expected = native.group_norm(given[0], groups, *given[1:], 0.01)
+    ours = reference.group_norm(x, groups, weight, bias, 0.01)
+    np.testing.assert_allclose(ours, expected.numpy(), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", BATCH_SHAPES[1:])
+def test_instance_norm_equals_pytorch(shape):
+    x, weight, bias, _ = random_case(shape, (4,))
+    given = [torch.tensor(array) for array in (x, weight, bias)]
+    expected = native.instance_norm(given[0], weight=given[1], bias=given[2], eps=0.01)
+    ours = reference.instance_norm(x, weight, bias, 0.01)
+    np.testing.assert_allclose(ours, expected.numpy(), rtol=1e-11, atol=1e-12)
+
+
+X = np.arange(8.0).reshape(2, 4)
+BAD_CALLS = [
+    (lambda: reference.rms_norm(X, 5), ValueError, r"normalized_shape=\(5,\).*\(2, 4\)"),
+    (lambda: reference.rms_norm(X, 4, np.ones(3)), ValueError, r"weight.*\(4,\).*\(3,\)"),
+    (lambda: reference.rms_norm(X, 4, eps=-1.0), ValueError, "eps.*-1.0"),
+    (lambda: reference.rms_norm(X * 1j, 4), TypeError, "complex128"),
+    (lambda: reference.rms_norm_backward(X[0], X, 4), ValueError, r"\(2, 4\).*\(4,\)"),
+    (lambda: reference.rms_norm_jacobian(X), ValueError, r"rms_norm_jacobian.*\(2, 4\)"),
+    (lambda: reference.rms_norm_spectrum(X), ValueError, r"rms_norm_spectrum.*\(2, 4\)"),
+    (lambda: reference.rms_norm_spectrum(X[0], math.nan), ValueError, "eps.*nan"),
+    (lambda: reference.layer_norm_spectrum(X), ValueError, r"layer_norm_spectrum.*\(2, 4\)"),
+    (lambda: reference.layer_norm_spectrum(X[0], "1"), TypeError, "eps.*'1'"),
+    (lambda: reference.batch_norm_forward(X[0]), ValueError, r"\(N, C, \*\), but got shape \(4,\)"),
+    (lambda: reference.batch_norm_forward(X[:1]), ValueError, r"more than one value.*\(1, 4\)"),
+    (lambda: reference.batch_norm_forward(X, np.ones(3)), ValueError, r"weight.*\(4,\).*\(3,\)"),
+    (lambda: reference.batch_norm_forward(X, eps=True), TypeError, "eps.*True"),
+    (lambda: reference.batch_norm(X, np.ones(2), np.ones(4)), ValueError, "running_mean"),
+    (lambda: reference.batch_norm(X, np.ones(4), np.ones(2)), ValueError, "running_var"),
+    (lambda: reference.batch_norm_backward(X[:1], X), ValueError, r"\(2, 4\).*\(1, 4\)"),
+    (lambda: reference.group_norm(X, 3), ValueError, r"num_groups=3 .*\(2, 4\)"),
+    (lambda: reference.group_norm(X, 0), ValueError, "num_groups=0"),
+    (lambda: reference.group_norm(X, 2.0), TypeError, "float"),
+    (lambda: reference.instance_norm(X[0]), ValueError, r"\(N, C, \*\)"),
+    (lambda: reference.instance_norm(X, None, np.ones(3)), ValueError, r"bias.*\(4,\).*\(3,\)"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD_CALLS)
+def test_refusals_name_what_was_given_and_expected(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

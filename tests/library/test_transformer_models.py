@@ -1,0 +1,412 @@
+"""The stack, the language model and the starting values."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from lnbook import layers
+from lnbook.transformer import (
+    CausalLanguageModel,
+    DeepNormBlock,
+    PeriLNBlock,
+    PostLNBlock,
+    PreLNBlock,
+    SelfAttention,
+    TransformerEncoder,
+    block_from_torch,
+    deepnorm_init_,
+    encoder_from_torch,
+    xavier_init_,
+)
+from tests.helpers.random_tensors import random_tensor, randomized
+
+N, L, D, HEADS, WIDTH = 2, 5, 12, 3, 16
+BLOCKS = [PostLNBlock, PreLNBlock, PeriLNBlock, DeepNormBlock]
+SMALL = {"dim_feedforward": WIDTH, "dropout": 0.0}
+PADDING = torch.tensor([[False] * L, [False] * 3 + [True] * 2])
+LATER = torch.ones(L, L).triu(1).bool()
+
+
+def pytorchs_stack(norm_first, has_norm, **options):
+    layer = nn.TransformerEncoderLayer(
+        D, HEADS, WIDTH, batch_first=True, norm_first=norm_first, dtype=torch.float64, **options
+    )
+    norm = nn.LayerNorm(D, 0.3, dtype=torch.float64) if has_norm else None
+    return randomized(nn.TransformerEncoder(layer, 3, norm, enable_nested_tensor=False))
+
+
+# The stack
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("has_norm", [False, True])
+@pytest.mark.parametrize(
+    "masks", [{}, {"mask": LATER}, {"src_key_padding_mask": PADDING}], ids=["none", "mask", "pad"]
+)
+def test_a_converted_stack_equals_pytorchs(norm_first, has_norm, masks):
+    theirs = pytorchs_stack(norm_first, has_norm, dropout=0.0, activation="gelu")
+    ours = encoder_from_torch(theirs)
+    assert ours.state_dict().keys() == theirs.state_dict().keys()
+    assert type(ours.norm) is (layers.LayerNorm if has_norm else type(None))
+    found = []
+    for stack in (ours, theirs):
+        x = random_tensor(N, L, D).requires_grad_()
+        y = stack(x, **masks)
+        names, parameters = zip(*sorted(stack.named_parameters()), strict=True)
+        upstream = random_tensor(N, L, D, seed=6)
+        grads = torch.autograd.grad(y, [x, *parameters], upstream)
+        found.append(dict(zip(["y", "x", *names], [y, *grads], strict=True)))
+    for name, expected in found[1].items():
+        torch.testing.assert_close(found[0][name], expected, rtol=1e-7, atol=1e-8)
+
+
+def test_conversion_keeps_mode_dropout_and_independence():
+    theirs = pytorchs_stack(True, True, dropout=0.5).eval()
+    theirs.layers[1].dropout1.p = 0.2
+    ours = encoder_from_torch(theirs)
+    assert not any(module.training for module in ours.modules())
+    assert [block.dropout1.p for block in ours.layers] == [0.5, 0.2, 0.5]
+    x = random_tensor(N, L, D)
+    x = x[:1]
+    torch.manual_seed(0)
+    expected = theirs.train()(x)
+    torch.manual_seed(0)
+    torch.testing.assert_close(ours.train()(x), expected, rtol=1e-9, atol=1e-9)
+    with torch.no_grad():
+        theirs.norm.weight.zero_()
+        theirs.layers[2].linear1.weight.zero_()
+    assert ours.norm.weight.all()
+    assert ours.layers[2].linear1.weight.all()
+
+
+def test_a_converted_final_norm_keeps_its_form():
+    theirs = pytorchs_stack(True, False, dropout=0.0)
+    x = random_tensor(N, L, D)
+    for norm in (
+        nn.LayerNorm(D, 0.2, bias=False, dtype=torch.float64),
+        nn.LayerNorm(D, 0.2, elementwise_affine=False),
+    ):
+        theirs.norm = norm
+        ours = encoder_from_torch(theirs)
+        torch.testing.assert_close(ours(x), theirs(x), rtol=1e-9, atol=1e-9)
+        assert (ours.norm.weight is None) == (norm.weight is None)
+        assert ours.norm.bias is None
+
+
+def test_conversion_of_stacks_refuses_what_would_compute_something_else():
+    with pytest.raises(TypeError, match="Encoder, but got Linear"):
+        encoder_from_torch(nn.Linear(2, 2))
+    layer = nn.TransformerEncoderLayer(D, HEADS)
+    with pytest.raises(ValueError, match="batch_first=True, but got batch_first=False"):
+        encoder_from_torch(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
+    theirs = pytorchs_stack(True, False)
+    theirs.norm = nn.RMSNorm(D)
+    with pytest.raises(TypeError, match="LayerNorm, but got RMSNorm"):
+        encoder_from_torch(theirs)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("final_norm", [None, False, True])
+def test_the_stack_is_its_blocks_and_the_final_norm(block, final_norm):
+    stack = TransformerEncoder(
+        block, 3, D, HEADS, final_norm=final_norm, layer_norm_eps=0.1, dtype=torch.float64, **SMALL
+    )
+    randomized(stack)
+    expects_norm = block in (PreLNBlock, PeriLNBlock) if final_norm is None else final_norm
+    assert (stack.norm is not None) == expects_norm
+    x = random_tensor(N, L, D)
+    for masks in ((None, None, False), (LATER, PADDING, False), (None, PADDING, True)):
+        expected, all_weights = x, []
+        for part in stack.layers:
+            assert type(part) is block
+            expected, weights = part(expected, *masks, need_weights=True)
+            all_weights.append(weights)
+        if expects_norm:
+            expected = F.layer_norm(expected, (D,), stack.norm.weight, stack.norm.bias, 0.1)
+        torch.testing.assert_close(stack(x, *masks), expected, rtol=1e-10, atol=1e-10)
+        y, given = stack(x, *masks, need_weights=True)
+        torch.testing.assert_close(y, expected, rtol=1e-10, atol=1e-10)
+        assert len(given) == 3
+        for mine, theirs in zip(given, all_weights, strict=True):
+            torch.testing.assert_close(mine, theirs)
+
+
+def test_options_reach_the_blocks_and_the_final_norm():
+    stack = TransformerEncoder(
+        PreLNBlock,
+        2,
+        D,
+        HEADS,
+        dim_feedforward=WIDTH,
+        dropout=0.25,
+        activation="gelu",
+        norm="rms_norm",
+        layer_norm_eps=0.5,
+        qk_norm="l2",
+        qk_scale=3.0,
+        bias=False,
+        dtype=torch.bfloat16,
+    )
+    assert type(stack.norm) is layers.RMSNorm
+    assert stack.norm.eps == 0.5
+    assert {p.dtype for p in stack.parameters()} == {torch.bfloat16}
+    assert not any(name.endswith("bias") for name in stack.state_dict())
+    for block in stack.layers:
+        assert (block.dropout.p, block.activation) == (0.25, F.gelu)
+        assert (block.self_attn.qk_norm, float(block.self_attn.scale.detach())) == ("l2", 3.0)
+    stack = TransformerEncoder(PeriLNBlock, 1, D, HEADS, bias=False)
+    assert not any(name.endswith("bias") for name in stack.state_dict())
+    stack = TransformerEncoder(DeepNormBlock, 5, D, HEADS)
+    assert all(math.isclose(block.alpha**4, 10.0) for block in stack.layers)
+
+
+def test_blocks_start_from_different_weights():
+    stack = TransformerEncoder(PreLNBlock, 2, D, HEADS, **SMALL)
+    for name in ("linear1.weight", "self_attn.in_proj_weight"):
+        first, second = (block.get_parameter(name) for block in stack.layers)
+        assert not torch.isclose(first, second).any()
+
+
+def test_pre_ln_without_its_final_norm_grows_with_depth():
+    x = random_tensor(N, L, 64)
+    for block, least, most in [(PreLNBlock, 2.0, 10.0), (PeriLNBlock, 10.0, 30.0)]:
+        stack = TransformerEncoder(
+            block, 12, 64, 4, final_norm=False, dropout=0.0, dtype=torch.float64
+        )
+        xavier_init_(stack, zero_query_key=True, rng=np.random.default_rng(0))
+        size = float(stack(x).square().mean().detach())
+        assert least < size < most
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((PreLNBlock, 0, D, HEADS), {}, ValueError, "num_layers to be at least 1, but got 0"),
+        ((PreLNBlock, 2.0, D, HEADS), {}, TypeError, "num_layers to be an integer, but got 2.0"),
+        (("pre", 2, D, HEADS), {}, TypeError, "a class of transformer blocks.*but got 'pre'"),
+        ((nn.Linear, 2, D, HEADS), {}, TypeError, "a class of transformer blocks.*Linear"),
+        ((PreLNBlock, 2, D, HEADS), {"final_norm": 1}, TypeError, "final_norm to be True or"),
+        ((PreLNBlock, 2, D, 5), {}, ValueError, "d_model to be a multiple of nhead"),
+        ((PreLNBlock, 2, D, HEADS), {"drop": 0.1}, TypeError, "drop"),
+    ],
+)
+def test_the_stack_refuses(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        TransformerEncoder(*arguments, **options)
+
+
+# The language model
+
+
+def small_model(block=PreLNBlock, **options):
+    return CausalLanguageModel(7, 6, D, HEADS, 2, block, **{**SMALL, **options})
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_scores_see_the_past_and_their_own_token_only(block):
+    model = randomized(small_model(block, dtype=torch.float64))
+    tokens = torch.tensor([[1, 2, 3, 4, 5], [6, 5, 4, 3, 2]])
+    scores = model(tokens)
+    assert scores.shape == (2, 5, 7)
+    changed = tokens.clone()
+    changed[:, 2] = 0
+    after = model(changed)
+    torch.testing.assert_close(after[:, :2], scores[:, :2], rtol=1e-11, atol=1e-11)
+    assert not torch.isclose(after[:, 2:], scores[:, 2:]).all(-1).any()
+    torch.testing.assert_close(model(tokens[:, :3]), scores[:, :3], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(model(tokens[1]), scores[1], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(model(tokens.int()), scores, rtol=1e-12, atol=1e-12)
+
+
+def test_scores_are_those_of_the_parts():
+    model = randomized(small_model(dtype=torch.float64, bias=False))
+    tokens = torch.tensor([[3, 3, 3, 0]])
+    x = model.token_embedding.weight[tokens] + model.position_embedding.weight[:4]
+    causal = torch.ones(4, 4).triu(1).bool()
+    expected = model.encoder(x, causal) @ model.head.weight.T
+    torch.testing.assert_close(model(tokens), expected, rtol=1e-10, atol=1e-10)
+    assert model.head.bias is None
+    assert len(set(expected[0, :3].argmax(-1).tolist() + expected[0, :3, 0].tolist())) > 3
+
+
+def test_every_block_learns_a_repeating_text():
+    text = torch.tensor([0, 1, 2, 0, 3, 1] * 3)
+    batches = text.unfold(0, 7, 1)
+    for block in BLOCKS:
+        torch.manual_seed(0)
+        model = small_model(block)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        losses = []
+        for _ in range(30):
+            scores = model(batches[:, :-1])
+            loss = F.cross_entropy(scores.flatten(0, 1), batches[:, 1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[-1] < 0.5 * losses[0]
+
+
+def test_model_options_copies_and_compilation():
+    model = small_model(final_norm=False, norm="rms_norm", dtype=torch.bfloat16)
+    assert model.encoder.norm is None
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    model = randomized(small_model())
+    tokens = torch.tensor([[1, 2, 3], [0, 6, 0]])
+    assert torch.equal(copy.deepcopy(model)(tokens), model(tokens))
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(tokens), model(tokens))
+    meta = small_model(device="meta")
+    assert meta(torch.zeros(2, 3, dtype=torch.int64, device="meta")).shape == (2, 3, 7)
+    assert model(torch.zeros(0, 3, dtype=torch.int64)).shape == (0, 3, 7)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error", "message"),
+    [
+        ([1, 2], TypeError, "to be a tensor, but got list"),
+        (torch.ones(2, 3), RuntimeError, "int64 or int32, but got torch.float32"),
+        (torch.ones(2, 3, dtype=torch.bool), RuntimeError, "int64 or int32, but got torch.bool"),
+        (torch.ones(2, 7).long(), RuntimeError, r"L at most 6, but got \(2, 7\)"),
+        (torch.ones(2, 2, 2).long(), RuntimeError, r"shape \(N, L\) or \(L,\).*got \(2, 2, 2\)"),
+        (torch.tensor(1), RuntimeError, r"got \(\)"),
+        (torch.tensor([[0, 7]]), IndexError, "from 0 to 6, but got tokens from 0 to 7"),
+        (torch.tensor([[-1, 3]]), IndexError, "from 0 to 6, but got tokens from -1 to 3"),
+    ],
+)
+def test_the_model_refuses_tokens(tokens, error, message):
+    with pytest.raises(error, match=f"CausalLanguageModel: expected tokens.*{message}"):
+        small_model()(tokens)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((0, 6, D, HEADS, 2), "vocab_size to be at least 1"),
+        ((7, 0, D, HEADS, 2), "max_length to be at least 1"),
+        ((7, 6, 0, HEADS, 2), "d_model to be at least 1"),
+        ((7, 6, D, HEADS, 0), "num_layers to be at least 1"),
+    ],
+)
+def test_the_model_refuses_sizes(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        CausalLanguageModel(*sizes)
+
+
+# Starting values
+
+
+def weights_of(model):
+    query, key, value = model.self_attn.in_proj_weight.detach().chunk(3)
+    return {
+        "query": query,
+        "key": key,
+        "value": value,
+        "out": model.self_attn.out_proj.weight.detach(),
+        "linear1": model.linear1.weight.detach(),
+        "linear2": model.linear2.weight.detach(),
+    }
+
+
+@pytest.mark.parametrize("pytorchs", [False, True])
+@pytest.mark.parametrize("rng", [None, 0])
+@pytest.mark.parametrize("beta", [None, 0.3])
+def test_starting_values_have_the_variance_of_their_own_shape(pytorchs, rng, beta):
+    torch.manual_seed(1)
+    model = (nn.TransformerEncoderLayer if pytorchs else PostLNBlock)(256, 4, 512)
+    randomized(model)
+    norms = {name: p.clone() for name, p in model.named_parameters() if "norm" in name}
+    generator = None if rng is None else np.random.default_rng(rng)
+    if beta is None:
+        assert xavier_init_(model, rng=generator) is model
+    else:
+        assert deepnorm_init_(model, beta, rng=generator) is model
+    for name, weight in weights_of(model).items():
+        gain = 1.0 if beta is None or name in ("query", "key") else beta
+        std = gain * math.sqrt(2.0 / sum(weight.shape))
+        assert math.isclose(float(weight.std()), std, rel_tol=0.02)
+        assert abs(float(weight.mean())) < 0.02 * std
+        kurtosis = float((weight / weight.std()).pow(4).mean())
+        assert abs(kurtosis - 3.0) < 0.1  # normal, not uniform
+    for name, parameter in model.named_parameters():
+        if "norm" in name:
+            assert torch.equal(parameter, norms[name])
+        elif "bias" in name:
+            assert not parameter.any()
+
+
+@pytest.mark.parametrize("rng", [None, 0])
+def test_queries_and_keys_of_zero_attend_to_all_keys_alike(rng):
+    model = PreLNBlock(D, HEADS, **SMALL)
+    found = []
+    for zero in (False, True):
+        torch.manual_seed(2)
+        generator = None if rng is None else np.random.default_rng(rng)
+        xavier_init_(model, zero_query_key=zero, rng=generator)
+        found.append({name: weight.clone() for name, weight in weights_of(model).items()})
+    for name in found[0]:
+        assert found[0][name].any()
+        if name in ("query", "key"):
+            assert not found[1][name].any()
+        else:
+            assert torch.equal(found[0][name], found[1][name])
+    _, weights = model(random_tensor(N, L, D, dtype=torch.float32), need_weights=True)
+    torch.testing.assert_close(weights, torch.full_like(weights, 1.0 / L))
+
+
+def test_a_numpy_generator_gives_the_same_weights_whatever_torch_drew():
+    first, second = (
+        xavier_init_(small_model(dtype=dtype), rng=np.random.default_rng(5))
+        for dtype in (torch.float64, torch.float32)
+    )
+    for a, b in zip(first.encoder.parameters(), second.encoder.parameters(), strict=True):
+        assert torch.equal(a.float(), b)
+    assert first.head.weight.any()
+    assert not first.head.bias.any()
+    assert all(parameter.requires_grad for parameter in first.parameters())
+
+
+def test_the_residual_stream_at_the_start_is_within_the_bounds_of_xiong_et_al():
+    # Lemma 2: with Q = K = 0, d x d matrices and unit-variance inputs.
+    d, depth = 256, 8
+    stack = TransformerEncoder(
+        PreLNBlock, depth, d, 1, dim_feedforward=d, dropout=0.0, dtype=torch.float64
+    )
+    xavier_init_(stack, zero_query_key=True, rng=np.random.default_rng(0))
+    x = random_tensor(4, 1, d)
+    x = x * math.sqrt(d) / x.norm(dim=-1, keepdim=True)
+    for layer, block in enumerate(stack.layers, start=1):
+        x = block(x)
+        size = float(x.square().sum(-1).mean().detach()) / d
+        assert 0.9 * (1 + layer / 2) <= size <= 1.1 * (1 + 3 * layer / 2)
+
+
+def test_starting_values_refuse():
+    layer = SelfAttention(4, 2)
+    with pytest.raises(
+        TypeError, match=r"rng to be a numpy\.random\.Generator or None, but got int"
+    ):
+        xavier_init_(layer, rng=0)
+    with pytest.raises(TypeError, match=r"rng to be .* got Generator"):
+        deepnorm_init_(layer, 0.5, rng=torch.Generator())
+    with pytest.raises(ValueError, match=r"beta to be between 0\.0 and inf, but got -1\.0"):
+        deepnorm_init_(layer, -1.0)
+    with pytest.raises(TypeError, match="beta to be a real number, but got None"):
+        deepnorm_init_(layer, None)
+
+
+def test_the_final_norm_has_the_defaults_of_the_blocks():
+    norm = TransformerEncoder(PreLNBlock, 1, 8, 2).norm
+    assert (norm.eps, norm.bias is None) == (1e-5, False)
+
+
+def test_a_layer_whose_first_norm_is_another_is_not_converted():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    layer.norm1 = nn.RMSNorm(8)
+    with pytest.raises(TypeError, match="expected norms of type torch.nn.LayerNorm, but got RMS"):
+        block_from_torch(layer)

@@ -1,0 +1,74 @@
+"""What a person reads if the environment cannot be made."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bookbuild.environment import bootstrap
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 8, 18), (3, 10, 13)])
+def test_an_old_python_is_refused(version: tuple[int, ...]) -> None:
+    problem = bootstrap.python_problem(version, "/usr/bin/python3")
+    assert problem is not None
+    assert "needs Python 3.11 or newer" in problem
+    assert f"/usr/bin/python3 is Python {version[0]}.{version[1]}" in problem
+    assert "PYTHON=" in problem
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize("version", [(3, 11, 0), (3, 14, 1), (4, 0, 0)])
+def test_a_newer_python_is_accepted(version: tuple[int, ...]) -> None:
+    assert bootstrap.python_problem(version, "python3") is None
+
+
+NETWORK = """\
+WARNING: Retrying (Retry(total=1, connect=None)) after connection broken by
+'NewConnectionError("HTTPSConnection: Failed to establish a new connection: [Errno -3] \
+Temporary failure in name resolution")': /simple/numpy/
+ERROR: Could not find a version that satisfies the requirement numpy (from versions: none)
+ERROR: No matching distribution found for numpy
+"""
+COMPILER = """\
+  Building wheel for psutil (pyproject.toml): finished with status 'error'
+  error: command 'gcc' failed: No such file or directory
+ERROR: Failed building wheel for psutil
+"""
+NO_BUILD = """\
+ERROR: Could not find a version that satisfies the requirement torch==2.13.0 (from versions: none)
+ERROR: No matching distribution found for torch==2.13.0
+"""
+DISK = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (NETWORK, "the package index cannot be reached"),
+        (COMPILER, "compiling it failed: install a C compiler"),
+        (NO_BUILD, "no build of torch==2.13.0 exists for this Python and machine"),
+        (DISK, "the disk is full"),
+        ("ERROR: something new\n\n", "could not be installed: ERROR: something new"),
+        ("", "pip said nothing"),
+    ],
+)
+def test_the_cause_of_a_failed_installation(output: str, expected: str) -> None:
+    told = bootstrap.cause(output)
+    assert expected in told
+    assert "\n" not in told
+
+
+def test_it_runs_from_the_standard_library_alone() -> None:
+    code = "import sys; sys.path.insert(0, 'bookbuild'); import bootstrap; print(bootstrap.OLDEST)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert done.stdout == "(3, 11)\n"
