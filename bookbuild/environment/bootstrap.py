@@ -2,20 +2,26 @@
 
 Runs on the standard library alone, and on Pythons that are too old for the book, so as to say so
 in one line. Usage: python bookbuild/environment/bootstrap.py [--index ADDRESS]
+The address is where to get PyTorch; "default" is pip's own index.
 """
 
 from __future__ import print_function
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 import time
 
 OLDEST = (3, 11)
 VENV = ".venv"
 LOG = os.path.join(VENV, "install.log")
 STAMP = os.path.join(VENV, ".ready")
+# PyTorch's own index of builds without CUDA; on Linux, pip's default build brings CUDA with it.
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+PATIENCE = 2.0  # seconds to wait for its answer
 
 # What pip prints, and what it means to a person; the first that matches counts.
 CAUSES = [
@@ -98,8 +104,10 @@ def install(arguments):
     command = [python_of_environment(), "-m", "pip", "install", "--disable-pip-version-check"]
     command += ["--progress-bar", "off", "--retries", "2", "--timeout", "60"]
     command += ["--constraint", "constraints.txt", "--editable", ".[book,pdf,test]"]
-    if arguments[:1] == ["--index"] and arguments[1:2] and arguments[1]:
-        command += ["--extra-index-url", arguments[1]]
+    index, told = torch_index("".join(arguments[1:2]), sys.platform, has_nvidia_gpu, answers)
+    command += ["--extra-index-url", index] if index else []
+    if told:
+        print(told)
     print("Installing the packages (some minutes on the first run; details in {0})".format(LOG))
     start = time.time()
     lines = []
@@ -115,6 +123,54 @@ def install(arguments):
         print("Installed in {0:.0f} s".format(time.time() - start))
         return None
     return cause("".join(lines)) + " (details in {0})".format(LOG)
+
+
+def torch_index(asked, platform, has_gpu, answers):
+    """Where to get PyTorch besides pip's own index, and a line on what was chosen; None for none.
+
+    Args:
+        asked: the address that a person gave, "default" for pip's own index, or nothing.
+        platform: as in `sys.platform`.
+        has_gpu: says whether there is an NVIDIA GPU.
+        answers: says whether an address answers in time.
+    """
+    if asked:
+        return (None, None) if asked == "default" else (asked, None)
+    if not platform.startswith("linux") or has_gpu():
+        return None, None
+    if answers(CPU_INDEX):
+        return CPU_INDEX, (
+            "PyTorch: the build without CUDA, from {0}, since there is no NVIDIA GPU here "
+            "(another: TORCH_INDEX=address, pip's own: TORCH_INDEX=default)"
+        ).format(CPU_INDEX)
+    return None, (
+        "PyTorch: pip's own build, since {0} does not answer; with CUDA it takes several GB "
+        "(another: TORCH_INDEX=address)"
+    ).format(CPU_INDEX)
+
+
+def has_nvidia_gpu():
+    """Whether the driver of an NVIDIA GPU is there."""
+    return os.path.exists("/proc/driver/nvidia/version") or shutil.which("nvidia-smi") is not None
+
+
+def answers(address, patience=PATIENCE):
+    """Whether an index answers in time, looking up its name included."""
+    found = []
+
+    def ask():
+        from urllib.request import urlopen  # here, since Python 2 has none
+
+        try:
+            found.append(urlopen(address + "/torch/", timeout=patience).status == 200)
+        except Exception:
+            found.append(False)
+
+    asking = threading.Thread(target=ask)
+    asking.daemon = True  # a name that nobody looks up must not keep the program
+    asking.start()
+    asking.join(patience)
+    return found == [True]
 
 
 def show_progress(line, seconds):

@@ -56,13 +56,16 @@ def test_what_outputs_do_not_follow_from(small: SmallBook, file: str, old: str, 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("book/part/chapter.md", 'print("it is"', 'NAME = "numbers"\nprint("it is"'),
-        ("lnbook/constants.py", "HALF = 21", 'HALF = 21\nNAME = "numbers"'),
+        ("book/part/chapter.md", 'print("it is"', 'NAME = "part/chapter/numbers"\nprint("it is"'),
+        ("lnbook/constants.py", "HALF = 21", 'HALF = 21\nNAME = "part/chapter/numbers"'),
     ],
 )
-def test_data_counts_where_it_is_named(small: SmallBook, file: str, old: str, new: str) -> None:
-    data, path = small.book.package / "numbers.json", small.book.root / file
-    unnamed = digest_of(small)
+def test_a_measurement_counts_where_it_is_named(
+    small: SmallBook, file: str, old: str, new: str
+) -> None:
+    data = small.book.package / "measurements" / "part" / "chapter" / "numbers.json"
+    data.parent.mkdir(parents=True)
+    path, unnamed = small.book.root / file, digest_of(small)
     data.write_text("[1]")
     assert digest_of(small) == unnamed
     path.write_text(path.read_text().replace(old, new))

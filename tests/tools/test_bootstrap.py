@@ -1,12 +1,15 @@
 """What a person reads if the environment cannot be made."""
 
+import http.server
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from bookbuild.environment import bootstrap
+from bookbuild.environment.bootstrap import CPU_INDEX
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +66,10 @@ def test_the_cause_of_a_failed_installation(output: str, expected: str) -> None:
 
 
 def test_it_runs_from_the_standard_library_alone() -> None:
-    code = "import sys; sys.path.insert(0, 'bookbuild'); import bootstrap; print(bootstrap.OLDEST)"
+    code = (
+        "import sys; sys.path.insert(0, 'bookbuild/environment')\n"
+        "import bootstrap; print(bootstrap.OLDEST)"
+    )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code],
         capture_output=True,
@@ -72,3 +78,55 @@ def test_it_runs_from_the_standard_library_alone() -> None:
         cwd=ROOT,
     )
     assert done.stdout == "(3, 11)\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "platform", "gpu", "answers", "index", "told"),
+    [
+        ("", "linux", False, True, CPU_INDEX, "without CUDA"),
+        ("", "linux", False, False, None, "does not answer"),
+        ("", "linux", True, True, None, None),
+        ("", "darwin", False, True, None, None),
+        ("default", "linux", False, True, None, None),
+        ("https://example.org/cu126", "linux", False, True, "https://example.org/cu126", None),
+    ],
+)
+def test_where_pytorch_comes_from(
+    asked: str, platform: str, gpu: bool, answers: bool, index: str | None, told: str | None
+) -> None:
+    chosen, line = bootstrap.torch_index(asked, platform, lambda: gpu, lambda _: answers)
+    assert chosen == index
+    assert (line is None) == (told is None)
+    if told:
+        assert told in line
+        assert "TORCH_INDEX=" in line
+        assert "\n" not in line
+
+
+class Index(http.server.BaseHTTPRequestHandler):
+    """Answers for /good/torch/, after a while for /slow/torch/, and refuses the rest."""
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/slow"):
+            self.server.go_on.wait(60)
+        self.send_response(200 if self.path == "/good/torch/" else 404)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_an_index_that_answers_late_or_not_at_all_is_not_used() -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Index)
+    server.go_on = threading.Event()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        assert bootstrap.answers(f"{address}/good", 60)
+        assert not bootstrap.answers(f"{address}/bad", 60)
+        assert not bootstrap.answers(f"{address}/slow", 0.2)
+        assert not bootstrap.answers("http://127.0.0.1:1", 60)
+    finally:
+        server.go_on.set()
+        server.shutdown()
+        server.server_close()
