@@ -1,4 +1,4 @@
-"""What the checkers of all parts share: verdicts, and answers told from known mistakes.
+"""What the checkers share: verdicts, how answers are read, and how known mistakes are named.
 
 A checker compares an answer with the right one and with the answers that known mistakes give, so
 that it can say what went wrong rather than only that something did.
@@ -7,17 +7,34 @@ that it can say what went wrong rather than only that something did.
 from __future__ import annotations
 
 import copy
+import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Verdict", "as_array", "called", "judge", "whole_number"]
+__all__ = [
+    "NotYet",
+    "Verdict",
+    "as_array",
+    "as_count",
+    "checker",
+    "judge",
+    "run_answer",
+    "running",
+]
 
 Array = NDArray[np.float64]
+Arguments = ParamSpec("Arguments")
+
+
+class NotYet(Exception):  # noqa: N818, since for the reader it is no error
+    """What to tell the reader about an answer that isn't right yet."""
 
 
 @dataclass(frozen=True)
@@ -39,49 +56,81 @@ class Verdict:
         return f"{'Correct.' if self.correct else 'Not yet.'} {self.message}"
 
 
-def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array | Verdict:
-    """Read an answer as float64 numbers of a shape, or say why that cannot be done.
+def checker(check: Callable[Arguments, str]) -> Callable[Arguments, Verdict]:
+    """Make a checker of a function that returns its praise, or raises `NotYet`.
+
+    Example:
+        >>> @checker
+        ... def check_mean(mean):
+        ...     judge(as_array(mean, (), "Your mean"), 2.0, {}, otherwise="Add them up.")
+        ...     return "The mean is 2."
+        >>> check_mean(2)
+        Correct. The mean is 2.
+        >>> check_mean(3)
+        Not yet. Add them up.
+    """
+
+    @wraps(check)
+    def verdict(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Verdict:
+        try:
+            return Verdict(True, check(*args, **kwargs))
+        except NotYet as hint:
+            return Verdict(False, str(hint))
+
+    signature = inspect.signature(check)
+    verdict.__signature__ = signature.replace(return_annotation="Verdict")  # type: ignore[attr-defined]
+    return verdict
+
+
+def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array:
+    """Read an answer as float64 numbers of a shape.
 
     Args:
         answer: what the reader gave: numbers, an array or a tensor.
         shape: the shape that is asked for.
         what: how to call the answer, for example "Your mean".
 
-    Returns:
-        The array, or the verdict that says what was given and what was expected.
+    Raises:
+        NotYet: the answer is missing, is something else, or has NaN or infinity in it.
 
     Example:
         >>> as_array([1, 2.5], (2,), "Your row")
         array([1. , 2.5])
         >>> as_array([1, ...], (2,), "Your row")
-        Not yet. Your row still has a '...' in it.
-        >>> as_array(3, (2,), "Your row")
-        Not yet. Your row should be numbers of shape (2,), but is one number.
+        Traceback (most recent call last):
+        lnbook.chapters.shared.checker.NotYet: Your row still has a '...' in it.
     """
     if answer is None or answer is ...:
-        return Verdict(False, f"{what} is still missing.")
+        raise NotYet(f"{what} is still missing.")
     if isinstance(answer, (list, tuple)) and any(item is ... for item in answer):
-        return Verdict(False, f"{what} still has a '...' in it.")
+        raise NotYet(f"{what} still has a '...' in it.")
     wanted = f"numbers of shape {shape}" if shape else "one number"
+    if hasattr(answer, "detach"):
+        answer = answer.detach()
     try:
         array = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
-        return Verdict(False, f"{what} should be {wanted}, but is {answer!r}.")
+        raise NotYet(f"{what} should be {wanted}, but is {answer!r}.") from None
     if array.shape != shape:
         given = f"has the shape {array.shape}" if array.shape else "is one number"
-        return Verdict(False, f"{what} should be {wanted}, but {given}.")
+        raise NotYet(f"{what} should be {wanted}, but {given}.")
     if not np.isfinite(array).all():
-        return Verdict(False, f"{what} holds NaN or infinity.")
+        raise NotYet(f"{what} holds NaN or infinity.")
     return array
 
 
-def whole_number(answer: Any) -> int | None:
-    """Read an answer as a whole number, None if it is none; 392.0 is one too.
+def as_count(answer: Any, what: str) -> int:
+    """Read an answer as a whole number; 392.0 is one, too.
+
+    Raises:
+        NotYet: the answer is missing, or something else.
 
     Example:
-        >>> whole_number(32 / 4 * 49), whole_number(0.5), whole_number("many")
-        (392, None, None)
+        >>> as_count(32 / 4 * 49, "Your count")
+        392
     """
+    if answer is None or answer is ...:
+        raise NotYet(f"{what} is still missing.")
     try:
         return operator.index(answer)
     except TypeError:
@@ -89,54 +138,80 @@ def whole_number(answer: Any) -> int | None:
     try:
         value = float(answer)
     except (TypeError, ValueError):
-        return None
-    return int(value) if value.is_integer() else None
+        value = float("nan")
+    if not value.is_integer():
+        raise NotYet(f"{what} should be one whole number, but is {answer!r}.")
+    return int(value)
 
 
-def called(
-    function: Callable[..., Any], *given: Any, told: str, instead: str = "a new array"
-) -> Any | Verdict:
-    """Call the reader's function with copies, or say what went wrong.
+@contextmanager
+def running(what: str = "Your function", context: str = "") -> Iterator[None]:
+    """Tell the reader of an error that what they wrote raises inside the block.
+
+    Args:
+        what: what raises, for example "Your test".
+        context: what to tell of its arguments, for example their shapes.
+
+    Raises:
+        NotYet: something is raised inside the block.
+
+    Example:
+        >>> with running("Your loop"):
+        ...     1 / 0
+        Traceback (most recent call last):
+        lnbook.chapters.shared.checker.NotYet: Your loop raised ZeroDivisionError: division by zero.
+    """
+    try:
+        yield
+    except NotYet:
+        raise
+    except Exception as error:
+        told = f" ({context})" if context else ""
+        hint = " Did you keep the axis with keepdims=True?" if "broadcast" in str(error) else ""
+        message = str(error).rstrip()
+        raise NotYet(f"{what} raised {type(error).__name__}: {message}{told}.{hint}") from error
+
+
+def run_answer(
+    function: Callable[..., Any], *given: Any, context: str, hint: str = "a new array"
+) -> Any:
+    """Call the reader's function with copies of arguments, and return what it returns.
 
     Args:
         function: what the reader wrote.
         given: its arguments; arrays, tensors and numbers.
-        told: what to tell of them if the function raises, for example the shape.
-        instead: what to compute rather than to change an argument.
+        context: what to tell of them if the function raises, for example their shapes.
+        hint: what to compute instead of changing an argument.
 
-    Returns:
-        What the function returns, or the verdict if it raises, returns nothing or changes what it
-        was given.
+    Raises:
+        NotYet: the function raises, returns nothing or changes what it was given.
 
     Example:
         >>> x = np.ones((2, 3))
-        >>> called(np.sum, x, told="x had the shape (2, 3)")
+        >>> run_answer(np.sum, x, context="x had the shape (2, 3)")
         np.float64(6.0)
-        >>> called(lambda x: None, x, told="x had the shape (2, 3)")
-        Not yet. Your function returns nothing. Did you forget `return`?
+        >>> run_answer(lambda x: None, x, context="")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lnbook.chapters.shared.checker.NotYet: Your function returns nothing...
     """
     copies = [item.clone() if hasattr(item, "clone") else copy.copy(item) for item in given]
-    try:
+    with running(context=context):
         answer = function(*copies)
-    except Exception as error:
-        hint = " Did you keep the axis with keepdims=True?" if "broadcast" in str(error) else ""
-        what = f"Your function raised {type(error).__name__}: {error}"
-        return Verdict(False, f"{what} ({told}).{hint}")
     if answer is None:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
+        raise NotYet("Your function returns nothing. Did you forget `return`?")
     if not all(map(np.array_equal, given, copies)):
-        return Verdict(False, f"Your function changes its input. Compute {instead} instead.")
+        raise NotYet(f"Your function changes its input. Compute {hint} instead.")
     return answer
 
 
 def judge(
     answer: Array,
-    expected: Array,
-    mistakes: Mapping[str, Array | Callable[[], Array]],
+    expected: ArrayLike,
+    mistakes: Mapping[str, ArrayLike | Callable[[], ArrayLike]],
     *,
     otherwise: str,
-    tolerance: float,
-) -> Verdict | None:
+    tolerance: float = 1e-9,
+) -> None:
     """Compare an answer with the right one, then with those of known mistakes.
 
     Args:
@@ -146,22 +221,21 @@ def judge(
         otherwise: the message if no known mistake fits.
         tolerance: the largest difference that still counts as equal.
 
-    Returns:
-        None if the answer is right, else the verdict.
+    Raises:
+        NotYet: the answer is wrong.
 
     Example:
-        >>> mistakes = {"You divided by H - 1.": np.array(2.0)}
-        >>> settings = {"otherwise": "It is another number.", "tolerance": 1e-6}
-        >>> judge(np.array(2.0), np.array(1.0), mistakes, **settings)
-        Not yet. You divided by H - 1.
-        >>> judge(np.array(1.0), np.array(1.0), mistakes, **settings) is None
-        True
+        >>> mistakes = {"You divided by H - 1.": 2.0}
+        >>> judge(np.array(1.0), 1.0, mistakes, otherwise="It is another number.")
+        >>> judge(np.array(2.0), 1.0, mistakes, otherwise="It is another number.")
+        Traceback (most recent call last):
+        lnbook.chapters.shared.checker.NotYet: You divided by H - 1.
     """
     if np.allclose(answer, expected, rtol=0.0, atol=tolerance):
-        return None
+        return
     for message, wrong in mistakes.items():
-        value = wrong() if callable(wrong) else wrong
+        value = np.asarray(wrong() if callable(wrong) else wrong)
         same_shape = value.shape == answer.shape
         if same_shape and np.allclose(answer, value, rtol=0.0, atol=tolerance):
-            return Verdict(False, message)
-    return Verdict(False, otherwise)
+            raise NotYet(message)
+    raise NotYet(otherwise)

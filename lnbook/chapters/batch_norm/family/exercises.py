@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import group_norm, layer_norm
 
-from lnbook.chapters.shared.checker import Verdict, as_array, called, judge, whole_number
+from lnbook.chapters.shared.checker import NotYet, as_array, as_count, checker, judge, run_answer
 
 __all__ = ["check_group_norm_last", "check_layer_norm_2d", "check_moved"]
 
@@ -75,6 +77,7 @@ MOVED: dict[str, tuple[int, dict[int, str]]] = {
 }
 
 
+@checker
 def check_moved(
     bn: Any = None,
     ln: Any = None,
@@ -82,7 +85,7 @@ def check_moved(
     in_: Any = None,
     ln2d: Any = None,
     dyt: Any = None,
-) -> Verdict:
+) -> str:
     """Check how many outputs move when one entry of an input of shape (16, 32, 7, 7) does.
 
     Args:
@@ -93,9 +96,6 @@ def check_moved(
         ln2d: of LayerNorm2d over the 32 channels.
         dyt: of DyT.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_moved(bn=16)
         Not yet. bn: Height and width share the mean as well.
@@ -103,15 +103,11 @@ def check_moved(
     answers = {"bn": bn, "ln": ln, "gn": gn, "in_": in_, "ln2d": ln2d, "dyt": dyt}
     for name, answer in answers.items():
         right, mistakes = MOVED[name]
-        if answer is None or answer is ...:
-            return Verdict(False, f"{name} is still missing.")
-        count = whole_number(answer)  # 32 / 4 * 49 is one, too
-        if count is None:
-            return Verdict(False, f"{name} should be one whole number, but is {answer!r}.")
+        count = as_count(answer, name)
         if count != right:
             otherwise = "Multiply the sizes of the axes that share the statistics."
-            return Verdict(False, f"{name}: {mistakes.get(count, otherwise)}")
-    return Verdict(True, "All six counts are right.")
+            raise NotYet(f"{name}: {mistakes.get(count, otherwise)}")
+    return "All six counts are right."
 
 
 def _normalized(
@@ -122,7 +118,10 @@ def _normalized(
     return centered / ((variance + eps).sqrt() + outside)
 
 
-def _affine(y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _norm_2d(
+    x: Tensor, weight: Tensor, bias: Tensor, axes: tuple[int, ...] = (1,), **options: Any
+) -> Tensor:
+    y = _normalized(x, axes, **options)
     return y * weight[:, None, None] + bias[:, None, None]
 
 
@@ -130,16 +129,12 @@ LayerNorm2dFunction = Callable[[Tensor, Tensor, Tensor], Any]
 
 MISTAKES_2D: Mapping[str, LayerNorm2dFunction] = {
     "It normalizes over (C, H, W), like GroupNorm with one group. Every pixel has its own mean.": (
-        lambda x, w, b: _affine(_normalized(x, (1, 2, 3)), w, b)
+        partial(_norm_2d, axes=(1, 2, 3))
     ),
-    "It normalizes over (H, W): that is instance normalization.": (
-        lambda x, w, b: _affine(_normalized(x, (2, 3)), w, b)
-    ),
-    "It normalizes over (N, H, W): that is batch normalization.": (
-        lambda x, w, b: _affine(_normalized(x, (0, 2, 3)), w, b)
-    ),
+    "It normalizes over (H, W): that is instance normalization.": partial(_norm_2d, axes=(2, 3)),
+    "It normalizes over (N, H, W): that is batch normalization.": partial(_norm_2d, axes=(0, 2, 3)),
     "It normalizes along the width, the last axis. The channels are axis 1.": (
-        lambda x, w, b: torch.nn.functional.layer_norm(x, (x.shape[-1],), w, b)
+        lambda x, w, b: layer_norm(x, (x.shape[-1],), w, b)
     ),
     "It normalizes over the channels, but scales and shifts along the width. "
     "Give weight and bias the shape (C, 1, 1).": lambda x, w, b: _normalized(x, (1,)) * w + b,
@@ -149,17 +144,14 @@ MISTAKES_2D: Mapping[str, LayerNorm2dFunction] = {
     "The shift is added before the scale.": (
         lambda x, w, b: (_normalized(x, (1,)) + b[:, None, None]) * w[:, None, None]
     ),
-    "It divides the squares by C - 1. LayerNorm divides by C.": (
-        lambda x, w, b: _affine(_normalized(x, (1,), correction=1), w, b)
-    ),
-    "Epsilon stands outside the root.": (
-        lambda x, w, b: _affine(_normalized(x, (1,), eps=0.0, outside=EPS), w, b)
-    ),
-    "Epsilon is missing.": lambda x, w, b: _affine(_normalized(x, (1,), eps=0.0), w, b),
+    "It divides the squares by C - 1. LayerNorm divides by C.": partial(_norm_2d, correction=1),
+    "Epsilon stands outside the root.": partial(_norm_2d, eps=0.0, outside=EPS),
+    "Epsilon is missing.": partial(_norm_2d, eps=0.0),
 }
 
 
-def check_layer_norm_2d(function: LayerNorm2dFunction) -> Verdict:
+@checker
+def check_layer_norm_2d(function: LayerNorm2dFunction) -> str:
     """Check a LayerNorm2d: over the channels, at each pixel.
 
     Calls `function(x, weight, bias)` with random float64 tensors, among them images with as many
@@ -169,36 +161,29 @@ def check_layer_norm_2d(function: LayerNorm2dFunction) -> Verdict:
         function: takes `x` of shape `(N, C, H, W)`, `weight` and `bias` of shape `(C,)`; returns
             the output of the shape of `x`. Epsilon is 1e-5.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_layer_norm_2d(lambda x, weight, bias: x)
         Not yet. For x of shape (2, 4, 3, 4) the output differs from LayerNorm of the pixels.
     """
     for shape in ((2, 4, 3, 4), (3, 5, 2, 4)):
         x, weight, bias = _numbers(shape)
-        pixels = torch.nn.functional.layer_norm(
-            x.permute(0, 2, 3, 1), (shape[1],), weight, bias, EPS
-        )
-        verdict = _compare(
+        pixels = layer_norm(x.permute(0, 2, 3, 1), (shape[1],), weight, bias, EPS)
+        _compare(
             function,
             (x, weight, bias),
             pixels.permute(0, 3, 1, 2),
             MISTAKES_2D if shape[1] == shape[3] else {},  # some need a scale as long as the width
             "LayerNorm of the pixels",
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Every pixel is normalized over its channels.")
-
-
-def _grouped(x: Tensor, groups: int, axes: tuple[int, ...], **options: Any) -> Tensor:
-    parts = x.reshape(*x.shape[:3], groups, x.shape[3] // groups)
-    return _normalized(parts, axes, **options).reshape(x.shape)
+    return "Every pixel is normalized over its channels."
 
 
 GroupNormLast = Callable[[Tensor, int], Any]
+
+
+def _grouped(x: Tensor, groups: int, axes: tuple[int, ...] = (1, 2, 4), **options: Any) -> Tensor:
+    parts = x.reshape(*x.shape[:3], groups, x.shape[3] // groups)
+    return _normalized(parts, axes, **options).reshape(x.shape)
 
 
 def _every_other(x: Tensor, groups: int) -> Tensor:
@@ -218,24 +203,23 @@ MISTAKES_LAST: Mapping[str, GroupNormLast] = {
     "Its groups take channels that lie apart. Neighbors belong together: split C into "
     "(groups, C // groups), in this order.": _every_other,
     "It normalizes each pixel's group alone. Height and width share the mean.": (
-        lambda x, groups: _grouped(x, groups, (4,))
+        partial(_grouped, axes=(4,))
     ),
-    "It takes one mean for all groups of an image.": (lambda x, _: _normalized(x, (1, 2, 3))),
+    "It takes one mean for all groups of an image.": lambda x, _: _normalized(x, (1, 2, 3)),
     "It normalizes each channel alone: that is instance normalization.": (
         lambda x, _: _normalized(x, (1, 2))
     ),
-    "It also averages over the batch.": lambda x, groups: _grouped(x, groups, (0, 1, 2, 4)),
+    "It also averages over the batch.": partial(_grouped, axes=(0, 1, 2, 4)),
     "It divides the squares by their number minus 1. Use correction=0.": (
-        lambda x, groups: _grouped(x, groups, (1, 2, 4), correction=1)
+        partial(_grouped, correction=1)
     ),
-    "Epsilon stands outside the root.": (
-        lambda x, groups: _grouped(x, groups, (1, 2, 4), eps=0.0, outside=EPS)
-    ),
-    "Epsilon is missing.": lambda x, groups: _grouped(x, groups, (1, 2, 4), eps=0.0),
+    "Epsilon stands outside the root.": partial(_grouped, eps=0.0, outside=EPS),
+    "Epsilon is missing.": partial(_grouped, eps=0.0),
 }
 
 
-def check_group_norm_last(function: GroupNormLast) -> Verdict:
+@checker
+def check_group_norm_last(function: GroupNormLast) -> str:
     """Check a group normalization, without scale and shift, for channels in the last axis.
 
     Calls `function(x, groups)` with random float64 tensors and compares with
@@ -245,36 +229,28 @@ def check_group_norm_last(function: GroupNormLast) -> Verdict:
         function: takes `x` of shape `(N, H, W, C)` and the number of groups; returns the output
             of the shape of `x`. Epsilon is 1e-5.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_group_norm_last(lambda x, groups: None)
         Not yet. Your function returns nothing. Did you forget `return`?
     """
     for shape, groups in (((2, 4, 3, 12), 3), ((3, 2, 2, 8), 2)):
         x, _, _ = _numbers(shape)
-        first = torch.nn.functional.group_norm(x.permute(0, 3, 1, 2), groups, eps=EPS)
-        verdict = _compare(
+        first = group_norm(x.permute(0, 3, 1, 2), groups, eps=EPS)
+        _compare(
             function,
             (x, groups),
             first.permute(0, 2, 3, 1),
             MISTAKES_LAST,
             f"GroupNorm with {groups} groups",
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Neighboring channels share a mean with all their pixels.")
+    return "Neighboring channels share a mean with all their pixels."
 
 
 def _numbers(shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """Small random numbers, so that epsilon counts, and a weight and a bias for axis 1."""
     rng = np.random.default_rng(shape[1])
-    x, weight, bias = (
-        0.05 * rng.normal(0.5, 1.0, shape),
-        rng.normal(1.0, 0.5, shape[1]),
-        rng.normal(0.0, 0.5, shape[1]),
-    )
+    x = 0.05 * rng.normal(0.5, 1.0, shape)
+    weight, bias = rng.normal(1.0, 0.5, shape[1]), rng.normal(0.0, 0.5, shape[1])
     return torch.from_numpy(x), torch.from_numpy(weight), torch.from_numpy(bias)
 
 
@@ -284,18 +260,13 @@ def _compare(
     expected: Tensor,
     mistakes: Mapping[str, Callable[..., Any]],
     what: str,
-) -> Verdict | None:
+) -> None:
     shape = tuple(expected.shape)
-    answer = called(function, *given, told=f"x had the shape {shape}", instead="a new tensor")
-    if isinstance(answer, Verdict):
-        return answer
+    answer = run_answer(function, *given, context=f"x had the shape {shape}", hint="a new tensor")
     if isinstance(answer, Tensor):
         answer = answer.detach()
-    output = as_array(answer, shape, "Your output")
-    if isinstance(output, Verdict):
-        return output
-    return judge(
-        output,
+    judge(
+        as_array(answer, shape, "Your output"),
         expected.numpy(),
         {text: wrong(*given).numpy() for text, wrong in mistakes.items()},
         otherwise=f"For x of shape {shape} the output differs from {what}.",

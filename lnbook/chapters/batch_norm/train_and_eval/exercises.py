@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
 __all__ = ["check_evaluate", "check_recalibrate", "check_two_updates"]
 
@@ -19,7 +20,6 @@ Array = NDArray[np.float64]
 
 FIRST, SECOND = (1.0, 3.0), (4.0, 8.0)
 MOMENTUM = 0.25
-TOLERANCE = 1e-9
 
 
 def _moved(start: float, first: float, second: float, momentum: float = MOMENTUM) -> float:
@@ -63,17 +63,15 @@ VAR_MISTAKES: Mapping[str, float] = {
 """Wrong running variances, by the message that each must get."""
 
 
-def check_two_updates(running_mean: Any = None, running_var: Any = None) -> Verdict:
+@checker
+def check_two_updates(running_mean: Any = None, running_var: Any = None) -> str:
     """Check the running statistics after two batches, worked out by hand.
 
     The layer is `nn.BatchNorm1d(1, momentum=0.25)`, the batches hold 1, 3 and 4, 8.
 
     Args:
-        running_mean: one number.
+        running_mean: one number. Two decimals are enough.
         running_var: one number.
-
-    Returns:
-        The verdict; a known mistake is called by its name. Two decimals are enough.
 
     Example:
         >>> check_two_updates(running_mean=4.0)
@@ -84,26 +82,21 @@ def check_two_updates(running_mean: Any = None, running_var: Any = None) -> Verd
         ("running_var", running_var, _moved(1.0, *UNBIASED), VAR_MISTAKES),
     )
     for name, given, right, mistakes in parts:
-        answer = _one_number(given, f"Your {name}")
-        if isinstance(answer, Verdict):
-            return answer
-        verdict = judge(
-            answer,
+        judge(
+            _one_number(given, f"Your {name}"),
             np.array(right),
             {text: np.array(wrong) for text, wrong in mistakes.items()},
             otherwise=f"Your {name} is off. Write down the value after each of the two batches.",
             tolerance=0.008,
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Both are what the layer holds.")
+    return "Both are what the layer holds."
 
 
-def _one_number(given: Any, what: str) -> Array | Verdict:
+def _one_number(given: Any, what: str) -> Array:
     """Read one number, also from an array or a buffer of one."""
     if isinstance(given, Tensor):
         given = given.detach().numpy()
-    if isinstance(given, (np.ndarray, list, tuple)) and np.size(given) == 1 and given is not ...:
+    if isinstance(given, (np.ndarray, list, tuple)) and np.size(given) == 1:
         given = np.reshape(np.asarray(given, dtype=object), ())[()]
     return as_array(given, (), what)
 
@@ -134,12 +127,9 @@ def _evaluate_case() -> tuple[nn.Sequential, Tensor, Tensor]:
     """A model with statistics unlike those of its test data, and eleven rows of data."""
     rng = np.random.default_rng(1502)
     norm, linear = nn.BatchNorm1d(3).double(), nn.Linear(3, 3, bias=False).double()
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    with torch.no_grad():
-        norm.running_mean.copy_(torch.tensor([0.5, -0.5, 0.0]))
-        norm.running_var.copy_(torch.tensor([2.0, 0.5, 1.0]))
-        linear.weight.copy_(torch.eye(3))
+    norm.state_dict()["running_mean"].copy_(torch.tensor([0.5, -0.5, 0.0]))
+    norm.state_dict()["running_var"].copy_(torch.tensor([2.0, 0.5, 1.0]))
+    linear.state_dict()["weight"].copy_(torch.eye(3))
     x = torch.from_numpy(rng.normal(size=(EVALUATE_ROWS, 3)))
     y = torch.from_numpy(rng.integers(0, 3, EVALUATE_ROWS))
     return nn.Sequential(norm, linear, _Probe()), x, y
@@ -154,24 +144,21 @@ def _shares(model: nn.Module, x: Tensor, y: Tensor, size: int, training: bool) -
     ]
 
 
-def _evaluate_mistakes(
-    model: nn.Module, x: Tensor, y: Tensor, size: int
-) -> dict[str, Array | Callable[[], Array]]:
-    right = _shares(model, x, y, size, training=False)
+def _evaluate_mistakes(shares: list[Array], size: int) -> dict[str, Array]:
+    every = np.concatenate(shares)
     return {
         "It averages the batches, but the last one is smaller. Count the right predictions and "
-        "divide once.": np.array(np.mean([share.mean() for share in right])),
-        "It leaves the last, smaller batch out.": np.concatenate(right[:-1]).mean(),
+        "divide once.": np.array(np.mean([share.mean() for share in shares])),
+        "It leaves the last, smaller batch out.": np.concatenate(shares[:-1]).mean(),
         "It divides as if all batches were whole. Divide by len(x).": (
-            np.concatenate(right).sum() / (len(right) * size)
+            every.sum() / (len(shares) * size)
         ),
-        "It returns the number of right predictions. Divide it by the number of rows.": (
-            np.concatenate(right).sum()
-        ),
+        "It returns the number of right predictions. Divide it by the number of rows.": every.sum(),
     }
 
 
-def check_evaluate(function: Evaluate) -> Verdict:
+@checker
+def check_evaluate(function: Evaluate) -> str:
     """Check a function that computes the accuracy of a model.
 
     Calls `function(model, x, y, batch_size)` with a small model that holds a batch norm, in
@@ -181,9 +168,6 @@ def check_evaluate(function: Evaluate) -> Verdict:
         function: returns the share of right predictions in evaluation mode, and leaves the model
             as it was.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_evaluate(lambda model, x, y, batch_size: None)
         Not yet. Your function returns nothing. Did you forget `return`?
@@ -192,59 +176,44 @@ def check_evaluate(function: Evaluate) -> Verdict:
         model, x, y = _evaluate_case()
         model.train(training)
         before = copy.deepcopy(model.state_dict())
-        try:
+        with running():
             given = function(model, x, y, EVALUATE_SIZE)
-        except Exception as error:
-            return Verdict(False, f"Your function raised {type(error).__name__}: {error}.")
-        verdict = _judge_evaluate(given, model, before, training, x, y)
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "It gives one result for every batch size, and leaves the model alone.")
+        if given is None:
+            raise NotYet("Your function returns nothing. Did you forget `return`?")
+        _check_how_it_predicts(model, before)
+        answer = _one_number(given, "The accuracy")
+        shares = _shares(model, x, y, EVALUATE_SIZE, training=False)
+        right = np.concatenate(shares).mean()
+        judge(
+            answer,
+            right,
+            _evaluate_mistakes(shares, EVALUATE_SIZE),
+            otherwise=f"The accuracy is off: expected {right:.4f}, but got {float(answer):.4f}.",
+            tolerance=1e-6,
+        )
+        if any(module.training != training for module in model.modules()):
+            was, now = ("training", "evaluation")[:: 1 if training else -1]
+            raise NotYet(
+                f"The model came in {was} mode and is left in {now} mode. Remember model.training, "
+                "and set it back with model.train(...)."
+            )
+    return "It gives one result for every batch size, and leaves the model alone."
 
 
-def _judge_evaluate(
-    given: Any,
-    model: nn.Sequential,
-    before: dict[str, Tensor],
-    training: bool,
-    x: Tensor,
-    y: Tensor,
-) -> Verdict | None:
-    if given is None:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
+def _check_how_it_predicts(model: nn.Sequential, before: dict[str, Tensor]) -> None:
     probe = model[-1]
     assert isinstance(probe, _Probe)
     if not probe.modes:
-        return Verdict(False, "Your function never calls the model.")
+        raise NotYet("Your function never calls the model.")
     moved = [name for name, value in model.state_dict().items() if not value.equal(before[name])]
     if any(probe.modes):
-        told = "It predicts in training mode, so that a prediction depends on its batch"
         end = ", and it moved the running statistics." if moved else "."
-        return Verdict(False, f"{told}{end} Call model.eval() first.")
-    if moved:
-        return Verdict(False, f"It changes the model: {', '.join(moved)}. Only look, don't touch.")
-    answer = _one_number(given, "The accuracy")
-    if isinstance(answer, Verdict):
-        return answer
-    model.load_state_dict(before)
-    right = np.concatenate(_shares(model, x, y, EVALUATE_SIZE, training=False)).mean()
-    verdict = judge(
-        answer,
-        np.array(right),
-        _evaluate_mistakes(model, x, y, EVALUATE_SIZE),
-        otherwise=f"The accuracy is off: expected {right:.4f}, but got {float(answer):.4f}.",
-        tolerance=1e-6,
-    )
-    if verdict is not None:
-        return verdict
-    if any(module.training != training for module in model.modules()):
-        was, now = ("training", "evaluation")[:: 1 if training else -1]
-        return Verdict(
-            False,
-            f"The model came in {was} mode and is left in {now} mode. Remember model.training, "
-            "and set it back with model.train(...).",
+        raise NotYet(
+            f"It predicts in training mode, so that a prediction depends on its batch{end} "
+            "Call model.eval() first."
         )
-    return None
+    if moved:
+        raise NotYet(f"It changes the model: {', '.join(moved)}. Only look, don't touch.")
 
 
 Recalibrate = Callable[[nn.Module, Iterable[Tensor]], Any]
@@ -261,12 +230,8 @@ def _recalibrate_case() -> tuple[nn.Sequential, list[Tensor]]:
         for value in model.parameters():
             value.copy_(torch.from_numpy(rng.normal(1.0, 0.5, tuple(value.shape))))
     for norm in _norms(model):
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        assert norm.num_batches_tracked is not None
-        norm.running_mean.fill_(-4.0)
-        norm.running_var.fill_(9.0)
-        norm.num_batches_tracked.fill_(7)
+        for name, old in (("running_mean", -4), ("running_var", 9), ("num_batches_tracked", 7)):
+            norm.state_dict()[name].fill_(old)
     return model.eval(), [torch.from_numpy(rng.normal(2.0, 1.5, (size, 3))) for size in SIZES]
 
 
@@ -278,7 +243,7 @@ def _norms(model: nn.Module) -> list[nn.BatchNorm1d]:
 def _recalibrated(
     model: nn.Module, batches: Iterable[Tensor], *, reset: bool = True, momentum: Any = None
 ) -> Array:
-    """The running statistics of a copy after the batches, all in one row."""
+    """The statistics of a copy after the batches."""
     model = copy.deepcopy(model).train()
     for norm in _norms(model):
         if reset:
@@ -291,15 +256,39 @@ def _recalibrated(
 
 
 def _statistics(model: nn.Module) -> Array:
-    parts = []
-    for norm in _norms(model):
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        parts += [norm.running_mean, norm.running_var]
-    return torch.cat(parts).numpy().copy()
+    """The running means and variances of all norms, in one row."""
+    states = [norm.state_dict() for norm in _norms(model)]
+    parts = [state[name] for state in states for name in ("running_mean", "running_var")]
+    return torch.cat(parts).numpy()
 
 
-def check_recalibrate(function: Recalibrate) -> Verdict:
+RECALIBRATE_MISTAKES: Mapping[str, Callable[[nn.Module, list[Tensor]], Array]] = {
+    "The running statistics have not moved. They move in training mode only.": (
+        lambda model, _batches: _statistics(model)
+    ),
+    "They are reset, but not moved. Are the batches run in training mode?": (
+        lambda model, _batches: _recalibrated(model, [])
+    ),
+    "The old statistics are still in there. Call reset_running_stats() first: it also "
+    "sets the count of batches to 0.": partial(_recalibrated, reset=False),
+    "The old statistics are still in there, and the momentum is the old one. Reset them, "
+    "and set it to None.": partial(_recalibrated, reset=False, momentum="own"),
+    "The start values 0 and 1 are still in there, since the momentum is the old one. With "
+    "momentum = None the layer takes the plain mean.": partial(_recalibrated, momentum="own"),
+    "They are those of the last batch alone. With momentum = None the layer takes the "
+    "plain mean.": partial(_recalibrated, momentum=1.0),
+    "They are those of all rows in one batch. Run the batches one by one.": (
+        lambda model, batches: _recalibrated(model, [torch.cat(batches)])
+    ),
+    "They are those of the first batch alone. Does your function return too early?": (
+        lambda model, batches: _recalibrated(model, batches[:1])
+    ),
+}
+"""Wrong running statistics, by the message that each must get."""
+
+
+@checker
+def check_recalibrate(function: Recalibrate) -> str:
     """Check a function that gives the batch norms of a model new running statistics.
 
     Calls `function(model, batches)` with a model of two batch norms, in evaluation mode, and a
@@ -309,61 +298,28 @@ def check_recalibrate(function: Recalibrate) -> Verdict:
         function: sets the running statistics to the plain mean over the batches, in place, and
             leaves parameters, momentum and mode as they were.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_recalibrate(lambda model, batches: None)
         Not yet. The running statistics have not moved. They move in training mode only.
     """
     model, batches = _recalibrate_case()
     original = copy.deepcopy(model)
-    momenta = [norm.momentum for norm in _norms(model)]
-    try:
+    with running():
         function(model, list(batches))
-    except Exception as error:
-        return Verdict(False, f"Your function raised {type(error).__name__}: {error}.")
     for name, value in model.named_parameters():
         if not value.equal(original.get_parameter(name)):
-            return Verdict(False, f"It changes the parameter {name}. Only statistics may move.")
-    start = _recalibrated(original, [], reset=False)
-    verdict = judge(
+            raise NotYet(f"It changes the parameter {name}. Only statistics may move.")
+    judge(
         _statistics(model),
         _recalibrated(original, batches),
-        {
-            "The running statistics have not moved. They move in training mode only.": start,
-            "They are reset, but not moved. Are the batches run in training mode?": (
-                lambda: _recalibrated(original, [])
-            ),
-            "The old statistics are still in there. Call reset_running_stats() first: it also "
-            "sets the count of batches to 0.": lambda: _recalibrated(
-                original, batches, reset=False
-            ),
-            "The old statistics are still in there, and the momentum is the old one. Reset them, "
-            "and set it to None.": lambda: _recalibrated(
-                original, batches, reset=False, momentum="own"
-            ),
-            "The start values 0 and 1 are still in there, since the momentum is the old one. With "
-            "momentum = None the layer takes the plain mean.": lambda: _recalibrated(
-                original, batches, momentum="own"
-            ),
-            "They are those of the last batch alone. With momentum = None the layer takes the "
-            "plain mean.": lambda: _recalibrated(original, batches, momentum=1.0),
-            "They are those of all rows in one batch. Run the batches one by one.": (
-                lambda: _recalibrated(original, [torch.cat(batches)])
-            ),
-            "They are those of the first batch alone. Does your function return too early?": (
-                lambda: _recalibrated(original, batches[:1])
-            ),
-        },
+        {text: partial(wrong, original, batches) for text, wrong in RECALIBRATE_MISTAKES.items()},
         otherwise="The running statistics are not the plain means over the batches.",
-        tolerance=TOLERANCE,
     )
-    if verdict is not None:
-        return verdict
-    if [norm.momentum for norm in _norms(model)] != momenta:
-        return Verdict(False, "The statistics are right. Now give each norm its old momentum back.")
+    mine, old = ([norm.momentum for norm in _norms(one)] for one in (model, original))
+    if mine != old:
+        raise NotYet("The statistics are right. Now give each norm its old momentum back.")
     if any(module.training for module in model.modules()):
-        told = "The statistics are right, but the model is left in training mode. Set it back."
-        return Verdict(False, told)
-    return Verdict(True, "The statistics are the means over the batches; all else is as it was.")
+        raise NotYet(
+            "The statistics are right, but the model is left in training mode. Set it back."
+        )
+    return "The statistics are the means over the batches; all else is as it was."

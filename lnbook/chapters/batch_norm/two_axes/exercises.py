@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from lnbook import reference
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
 
 __all__ = [
     "check_batch_of_two",
@@ -29,62 +29,53 @@ PAIR = ((1.0, 7.0, 5.0), (3.0, 2.0, 5.0))
 EPS = 1e-5
 
 
-def check_batch_of_two(output: Any = None) -> Verdict:
+def _batch_of_two_mistakes(x: Array, right: Array) -> dict[str, Array]:
+    centered, variance = x - x.mean(axis=0), x.var(axis=0)
+    return {
+        "This is LayerNorm: it works along the rows. Go down the columns.": (
+            reference.layer_norm(x, x.shape[-1:], eps=EPS)
+        ),
+        "Your signs are the wrong way around: subtract the mean from x.": -right,
+        "You divided by the root of the unbiased variance. Divide by N = 2 in it.": (
+            centered / np.sqrt(x.var(axis=0, ddof=1) + EPS)
+        ),
+        "You divided by the variance. Divide by its square root.": centered / (variance + EPS),
+        "These are the deviations from the mean. Divide them by the standard deviation.": centered,
+        "The third feature is constant: its deviations are 0, and so is its output.": (
+            np.where(variance > 0, right, 1.0)
+        ),
+        "You normalized the whole array. Each column has its own mean and variance.": (
+            (x - x.mean()) / np.sqrt(x.var() + EPS)
+        ),
+    }
+
+
+@checker
+def check_batch_of_two(output: Any = None) -> str:
     r"""Check the batch normalization of the rows [1, 7, 5] and [3, 2, 5].
 
     Args:
         output: numbers of shape `(2, 3)`: training mode, without gamma and beta,
             :math:`\epsilon = 10^{-5}`. Two decimals are enough.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_batch_of_two([[1, -1, 0], [-1, 1, 0]])
         Not yet. Your signs are the wrong way around: subtract the mean from x.
     """
-    x = np.array(PAIR)
     if isinstance(output, (list, tuple)) and any(
         isinstance(row, (list, tuple)) and ... in row for row in output
     ):
-        return Verdict(False, "Your output still has a '...' in it.")
-    array = as_array(output, x.shape, "Your output")
-    if isinstance(array, Verdict):
-        return array
+        raise NotYet("Your output still has a '...' in it.")
+    x = np.array(PAIR)
     right = reference.batch_norm_forward(x, eps=EPS).y
-    mean, std = x.mean(axis=0), x.std(axis=0)
-    verdict = judge(
-        array,
+    judge(
+        as_array(output, x.shape, "Your output"),
         right,
-        {
-            "This is LayerNorm: it works along the rows. Go down the columns.": (
-                reference.layer_norm(x, x.shape[-1:], eps=EPS)
-            ),
-            "Your signs are the wrong way around: subtract the mean from x.": -right,
-            "You divided by the root of the unbiased variance. Divide by N = 2 in it.": (
-                (x - mean) / np.sqrt(x.var(axis=0, ddof=1) + EPS)
-            ),
-            "You divided by the variance. Divide by its square root.": (
-                (x - mean) / (std**2 + EPS)
-            ),
-            "These are the deviations from the mean. Divide them by the standard deviation.": (
-                x - mean
-            ),
-            "The third feature is constant: its deviations are 0, and so is its output.": (
-                np.where(std > 0, right, 1.0)
-            ),
-            "You normalized the whole array. Each column has its own mean and variance.": (
-                (x - x.mean()) / np.sqrt(x.var() + EPS)
-            ),
-        },
+        _batch_of_two_mistakes(x, right),
         otherwise="Take one column at a time: its mean, its deviations, their spread.",
         tolerance=0.011,
     )
-    if verdict is not None:
-        return verdict
-    return Verdict(
-        True, "Each entry only says which of the two examples was larger, not by how much."
-    )
+    return "Each entry only says which of the two examples was larger, not by how much."
 
 
 N, C, H, W = 8, 64, 28, 28
@@ -150,6 +141,7 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
 }
 
 
+@checker
 def check_numbers(
     bn_means: Any = None,
     bn_values: Any = None,
@@ -157,7 +149,7 @@ def check_numbers(
     ln_means: Any = None,
     ln_values: Any = None,
     ln_parameters: Any = None,
-) -> Verdict:
+) -> str:
     """Check six numbers about two layers on an input of shape (8, 64, 28, 28).
 
     Args:
@@ -168,9 +160,6 @@ def check_numbers(
         ln_values: see `ln_means`.
         ln_parameters: see `ln_means`.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_numbers(bn_means=8)
         Not yet. bn_means: That is one per image, as in LayerNorm.
@@ -178,14 +167,11 @@ def check_numbers(
     answers = (bn_means, bn_values, bn_parameters, ln_means, ln_values, ln_parameters)
     for (name, (what, right, mistakes)), answer in zip(COUNTS.items(), answers, strict=True):
         if answer is None or answer is ...:
-            return Verdict(False, f"{name} is still missing: the {what}.")
-        array = as_array(answer, (), name)
-        if isinstance(array, Verdict):
-            return array
-        if array != right:
-            told = mistakes.get(int(array), f"Count again the {what}.")
-            return Verdict(False, f"{name}: {told}")
-    return Verdict(True, "All six numbers are right.")
+            raise NotYet(f"{name} is still missing: the {what}.")
+        number = as_array(answer, (), name)
+        if number != right:
+            raise NotYet(f"{name}: {mistakes.get(int(number), f'Count again the {what}.')}")
+    return "All six numbers are right."
 
 
 # Column by column: what it is, and which rule it breaks (None: it may well be a BatchNorm).
@@ -198,6 +184,11 @@ CLAIMED: tuple[tuple[tuple[float, ...], str | None], ...] = (
     ((-0.60, 2.10, -0.30, -0.70, -0.50), "has a mean square above 1"),
 )
 IMPOSSIBLE = frozenset(column for column, (_, fault) in enumerate(CLAIMED) if fault)
+POSSIBLE = {
+    0: "it sums to 0 and has mean square 1, up to rounding.",
+    2: "2.0 is extreme, but it sums to 0 with mean square 1.",
+    4: "a constant feature becomes 0 everywhere.",
+}
 
 
 def claimed() -> Array:
@@ -210,44 +201,37 @@ def claimed() -> Array:
     return np.array([values for values, _ in CLAIMED]).T
 
 
-def check_impossible(columns: Any = None) -> Verdict:
+@checker
+def check_impossible(columns: Any = None) -> str:
     """Check which columns of `claimed()` cannot be a batch normalization.
 
     Args:
         columns: their indices, counted from 0: a list, tuple, set or array.
-
-    Returns:
-        The verdict; it says which rule a column that was missed breaks.
 
     Example:
         >>> check_impossible([1, 2])
         Not yet. Column 2 is possible: 2.0 is extreme, but it sums to 0 with mean square 1.
     """
     if columns is None or columns is ...:
-        return Verdict(False, "Your columns are still missing.")
+        raise NotYet("Your columns are still missing.")
     given = _indices(columns)
-    if given is None:
-        wanted = f"indices of columns, 0 to {len(CLAIMED) - 1}, such as [0, 2]"
-        return Verdict(False, f"Your answer should be {wanted}, but is {columns!r}.")
-    reasons = {
-        0: "it sums to 0 and has mean square 1, up to rounding.",
-        2: "2.0 is extreme, but it sums to 0 with mean square 1.",
-        4: "a constant feature becomes 0 everywhere.",
-    }
-    for column in sorted(given - IMPOSSIBLE):
-        return Verdict(False, f"Column {column} is possible: {reasons[column]}")
-    for column in sorted(IMPOSSIBLE - given):
-        # Which column is missing is left to find; the rule is not.
-        return Verdict(False, f"One that you did not name {CLAIMED[column][1]}.")
-    return Verdict(True, "These three break a rule; the others may be what they claim to be.")
+    wrong, missed = given - IMPOSSIBLE, IMPOSSIBLE - given
+    if wrong:
+        raise NotYet(f"Column {min(wrong)} is possible: {POSSIBLE[min(wrong)]}")
+    if missed:  # The rule is told; the column is left to find.
+        raise NotYet(f"One that you did not name {CLAIMED[min(missed)][1]}.")
+    return "These three break a rule; the others may be what they claim to be."
 
 
-def _indices(columns: Any) -> set[int] | None:
+def _indices(columns: Any) -> set[int]:
     try:
         found = {operator.index(column) for column in columns}
     except TypeError:
-        return None
-    return found if found <= set(range(len(CLAIMED))) else None
+        found = None
+    if found is None or not found <= set(range(len(CLAIMED))):
+        wanted = f"indices of columns, 0 to {len(CLAIMED) - 1}, such as [0, 2]"
+        raise NotYet(f"Your answer should be {wanted}, but is {columns!r}.")
+    return found
 
 
 Applied = Callable[[nn.BatchNorm1d, Tensor], Tensor]
@@ -257,6 +241,17 @@ AS_IT_IS = (
     "Move the channels to axis 1."
 )
 NOT_BACK = "It moves the channels to axis 1, but not back."
+
+
+def _read_anew(x: Tensor) -> Tensor:
+    return x.reshape(x.shape[0], x.shape[2], x.shape[1])
+
+
+def _normalized(layer: nn.BatchNorm1d, x: Tensor) -> Tensor:
+    flat = x.reshape(-1, x.shape[-1])
+    normalized = (flat - flat.mean(0)) / (flat.var(0, correction=0) + layer.eps).sqrt()
+    return normalized.reshape(x.shape)
+
 
 MISTAKES: dict[str, Applied] = {
     "`reshape` does not move an axis: it reads the same numbers in the same order into another "
@@ -270,9 +265,7 @@ MISTAKES: dict[str, Applied] = {
     "That is LayerNorm with the parameters of the layer. Call the layer.": lambda layer, x: (
         layer_norm(x, x.shape[-1:], layer.weight, layer.bias, layer.eps)
     ),
-    "It normalizes, but without gamma and beta. Call the layer.": lambda layer, x: _normalized(
-        layer, x
-    ),
+    "It normalizes, but without gamma and beta. Call the layer.": _normalized,
     "It uses the running statistics. Leave the layer in training mode.": lambda layer, x: (
         layer.eval()(x.transpose(1, 2)).transpose(1, 2)
     ),
@@ -284,17 +277,8 @@ MISTAKES_ON_SQUARES: dict[str, Applied] = {
 }
 
 
-def _read_anew(x: Tensor) -> Tensor:
-    return x.reshape(x.shape[0], x.shape[2], x.shape[1])
-
-
-def _normalized(layer: nn.BatchNorm1d, x: Tensor) -> Tensor:
-    flat = x.reshape(-1, x.shape[-1])
-    normalized: Tensor = (flat - flat.mean(0)) / (flat.var(0, correction=0) + layer.eps).sqrt()
-    return normalized.reshape(x.shape)
-
-
-def check_channels_last(function: Applied) -> Verdict:
+@checker
+def check_channels_last(function: Applied) -> str:
     """Check a function that applies a `BatchNorm1d` to sequences with the channels at the end.
 
     Calls `function(layer, x)` for a layer in training with random parameters: once where length
@@ -304,59 +288,48 @@ def check_channels_last(function: Applied) -> Verdict:
         function: takes `layer` and `x` of shape `(N, L, C)`, float64, and returns the output in
             the shape of `x`, each channel normalized over all positions of all sequences.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_channels_last(lambda layer, x: layer(x.transpose(1, 2)))
         Not yet. It moves the channels to axis 1, but not back.
     """
     for shape in ((2, 5, 3), (3, 4, 4)):
-        verdict = _check_sequences(function, shape)
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Each channel is normalized over all positions of all sequences.")
+        _check_sequences(function, shape)
+    return "Each channel is normalized over all positions of all sequences."
 
 
-def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> Verdict | None:
+def _layer(weight: Array, bias: Array) -> nn.BatchNorm1d:
+    layer = nn.BatchNorm1d(weight.size, dtype=torch.float64)
+    layer.state_dict()["weight"].copy_(torch.from_numpy(weight))
+    layer.state_dict()["bias"].copy_(torch.from_numpy(bias))
+    return layer
+
+
+def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
+    count, length, channels = shape
     rng = np.random.default_rng(2015)
-    given = torch.from_numpy(rng.normal(2.0, 1.5, shape))
-    weight, bias = rng.normal(size=(2, shape[2]))
+    x = torch.from_numpy(rng.normal(2.0, 1.5, shape))
+    weight, bias = rng.normal(size=(2, channels))
 
-    def layer() -> nn.BatchNorm1d:
-        made = nn.BatchNorm1d(shape[2], dtype=torch.float64)
-        with torch.no_grad():
-            made.weight.copy_(torch.from_numpy(weight))
-            made.bias.copy_(torch.from_numpy(bias))
-        return made
+    def apply(x: Tensor) -> Any:
+        try:
+            return function(_layer(weight, bias), x)
+        except RuntimeError as error:
+            if "running_mean should contain" in str(error):
+                raise NotYet(f"The layer refuses x of shape {shape}. {AS_IT_IS}") from error
+            raise
 
-    x = given.clone()
-    try:
-        answer: Any = function(layer(), x)
-    except Exception as error:
-        if isinstance(error, RuntimeError) and "running_mean should contain" in str(error):
-            return Verdict(False, f"The layer refuses x of shape {shape}. {AS_IT_IS}")
-        told = f"{type(error).__name__}: {error}"
-        return Verdict(False, f"Your function raised {told} (x had the shape {shape}).")
-    if answer is None or answer is ...:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-    if not torch.equal(x, given):
-        return Verdict(False, "Your function changes its input. Compute a new tensor instead.")
+    answer = run_answer(apply, x, context=f"x had the shape {shape}", hint="a new tensor")
+    if answer is ...:
+        raise NotYet("Your function returns nothing. Did you forget `return`?")
     if isinstance(answer, Tensor):
         answer = answer.detach()
-    length, channels = shape[1:]
-    if length != channels and np.shape(answer) == (shape[0], channels, length):
-        return Verdict(False, NOT_BACK)
-    array = as_array(answer, shape, "What your function returns")
-    if isinstance(array, Verdict):
-        return array
-    channels_second = np.moveaxis(given.numpy(), -1, 1)
-    expected = reference.batch_norm_forward(channels_second, weight, bias).y
+    if length != channels and np.shape(answer) == (count, channels, length):
+        raise NotYet(NOT_BACK)
+    expected = reference.batch_norm_forward(np.moveaxis(x.numpy(), -1, 1), weight, bias).y
     mistakes = MISTAKES if length != channels else MISTAKES_ON_SQUARES
-    return judge(
-        array,
+    judge(
+        as_array(answer, shape, "What your function returns"),
         np.moveaxis(expected, 1, -1),
-        {text: wrong(layer(), given).detach().numpy() for text, wrong in mistakes.items()},
+        {text: wrong(_layer(weight, bias), x).detach().numpy() for text, wrong in mistakes.items()},
         otherwise=f"For x of shape {shape} the values differ from the reference.",
-        tolerance=1e-9,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
 
 __all__ = ["check_choose_eps", "check_merge", "check_which_eps"]
 
@@ -20,8 +20,8 @@ Merge = Callable[[int, float, float, int, float, float], Pair]
 PARTS: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = (
     ((3.0, 5.0, 10.0), (4.0, 1.0)),
     ((-2.5, 0.5, 4.0, 4.0), (7.25,)),
-    ((1e8 + 4.0, 1e8 + 7.0), (1e8 + 13.0, 1e8 + 16.0, 1e8 + 10.0)),
 )
+LARGE_PARTS = (1e8 + 4.0, 1e8 + 7.0), (1e8 + 13.0, 1e8 + 16.0, 1e8 + 10.0)
 
 
 def _statistics(part: tuple[float, ...]) -> tuple[int, float, float]:
@@ -30,93 +30,53 @@ def _statistics(part: tuple[float, ...]) -> tuple[int, float, float]:
     return len(part), mean, float(((values - mean) ** 2).sum())
 
 
-def _merged_mean(n_a: int, mean_a: float, n_b: int, mean_b: float) -> float:
-    return mean_a + (mean_b - mean_a) * n_b / (n_a + n_b)
-
-
 def _right(
     n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
 ) -> Pair:
-    between = (mean_b - mean_a) ** 2 * n_a * n_b / (n_a + n_b)
-    return _merged_mean(n_a, mean_a, n_b, mean_b), total_a + total_b + between
+    delta, n = mean_b - mean_a, n_a + n_b
+    return mean_a + delta * n_b / n, total_a + total_b + delta**2 * n_a * n_b / n
 
 
-def _plain_average(
+def _mistakes(
     n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
-    mean = (mean_a + mean_b) / 2
-    moved = n_a * (mean_a - mean) ** 2 + n_b * (mean_b - mean) ** 2
-    return mean, total_a + total_b + moved
+) -> dict[str, Pair]:
+    """What known mistakes return for the mean and the total."""
 
+    def moved(to: float) -> float:
+        return totals + n_a * (mean_a - to) ** 2 + n_b * (mean_b - to) ** 2
 
-def _only_added(
-    n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
-    return _merged_mean(n_a, mean_a, n_b, mean_b), total_a + total_b
-
-
-def _no_counts(
-    n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
-    mean = _merged_mean(n_a, mean_a, n_b, mean_b)
-    return mean, total_a + total_b + (mean_a - mean) ** 2 + (mean_b - mean) ** 2
-
-
-def _whole_delta(
-    n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
-    mean = _merged_mean(n_a, mean_a, n_b, mean_b)
-    return mean, total_a + total_b + (mean_b - mean_a) ** 2
-
-
-def _swapped_weights(
-    n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
-    mean = _merged_mean(n_b, mean_a, n_a, mean_b)
-    moved = n_a * (mean_a - mean) ** 2 + n_b * (mean_b - mean) ** 2
-    return mean, total_a + total_b + moved
-
-
-def _as_variance(
-    n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
+    delta, n, totals = mean_b - mean_a, n_a + n_b, total_a + total_b
     mean, total = _right(n_a, mean_a, total_a, n_b, mean_b, total_b)
-    return mean, total / (n_a + n_b)
+    halfway, crossed = (mean_a + mean_b) / 2, mean_a + delta * n_a / n
+    return {
+        "It gives both means the same weight. The larger part counts more.": (
+            halfway,
+            moved(halfway),
+        ),
+        "It only adds the totals. The parts have different means: that adds to the spread.": (
+            mean,
+            totals,
+        ),
+        "It moves each total once. Every value of a part deviates more: multiply by its count.": (
+            mean,
+            totals + (mean_a - mean) ** 2 + (mean_b - mean) ** 2,
+        ),
+        "It adds the squared distance of the means without n_a n_b / (n_a + n_b).": (
+            mean,
+            totals + delta**2,
+        ),
+        "It weights each mean with the count of the other part.": (crossed, moved(crossed)),
+        "Its total is the variance. Return the sum of the squared deviations.": (mean, total / n),
+        "It returns the total first. Return the mean, then the total.": (total, mean),
+        "It averages the totals. They are sums: the parts' totals add up, and more comes in.": (
+            mean,
+            (n_a * total_a + n_b * total_b) / n,
+        ),
+    }
 
 
-def _swapped(
-    n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
-    mean, total = _right(n_a, mean_a, total_a, n_b, mean_b, total_b)
-    return total, mean
-
-
-def _weighted_totals(
-    n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
-) -> Pair:
-    mean = _merged_mean(n_a, mean_a, n_b, mean_b)
-    return mean, (n_a * total_a + n_b * total_b) / (n_a + n_b)
-
-
-MISTAKES: dict[str, Merge] = {
-    "It gives both means the same weight. The larger part counts more.": _plain_average,
-    "It only adds the totals. The parts have different means: that adds to the spread.": (
-        _only_added
-    ),
-    "It moves each total once. Every value of a part deviates more: multiply by its count.": (
-        _no_counts
-    ),
-    "It adds the squared distance of the means without n_a n_b / (n_a + n_b).": _whole_delta,
-    "It weights each mean with the count of the other part.": _swapped_weights,
-    "Its total is the variance. Return the sum of the squared deviations.": _as_variance,
-    "It returns the total first. Return the mean, then the total.": _swapped,
-    "It averages the totals. They are sums: the parts' totals add up, and more comes in.": (
-        _weighted_totals
-    ),
-}
-
-
-def check_merge(merge: Merge) -> Verdict:
+@checker
+def check_merge(merge: Merge) -> str:
     r"""Check a function that merges the statistics of two parts of a row.
 
     Calls `merge(n_a, mean_a, total_a, n_b, mean_b, total_b)` for parts of several rows, one of
@@ -131,41 +91,30 @@ def check_merge(merge: Merge) -> Verdict:
     Args:
         merge: returns the mean and the sum of squared deviations of the whole, as two numbers.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_merge(lambda n_a, mean_a, total_a, n_b, mean_b, total_b: (1.0, 2.0, 3.0))
         Not yet. What your function returns should be numbers of shape (2,), but has the shape (3,).
     """
     for part_a, part_b in PARTS:
         given = (*_statistics(part_a), *_statistics(part_b))
-        try:
-            answer = merge(*given)
-        except Exception as error:
-            return Verdict(False, f"Your function raised {type(error).__name__}: {error}.")
-        if answer is None:
-            return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-        pair = as_array(answer, (2,), "What your function returns")
-        if isinstance(pair, Verdict):
-            return pair
-        right = np.array(_right(*given))
+        pair, right = _merged(merge, given), _right(*given)
         names = [f"[{', '.join(f'{value:g}' for value in part)}]" for part in (part_a, part_b)]
-        verdict = judge(
+        judge(
             pair,
-            right,
-            {text: np.array(mistake(*given)) for text, mistake in MISTAKES.items()},
+            np.array(right),
+            {text: np.array(wrong) for text, wrong in _mistakes(*given).items()},
             otherwise=f"For the parts {' and '.join(names)} the mean should be {right[0]:.6g} and "
             f"the total {right[1]:.6g}, but yours are {pair[0]:.6g} and {pair[1]:.6g}.",
             tolerance=1e-6,
         )
-        if verdict is not None and max(map(abs, part_a)) > 1e6:
-            return Verdict(
-                False, "It is right on paper, but cancels: use differences of the means only."
-            )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Mean and total are right, for parts of different sizes and large values.")
+    given = (*_statistics(LARGE_PARTS[0]), *_statistics(LARGE_PARTS[1]))
+    cancels = "It is right on paper, but cancels: use differences of the means only."
+    judge(_merged(merge, given), np.array(_right(*given)), {}, otherwise=cancels, tolerance=1e-6)
+    return "Mean and total are right, for parts of different sizes and large values."
+
+
+def _merged(merge: Merge, given: tuple[float, ...]) -> Array:
+    return as_array(run_answer(merge, *given, context=""), (2,), "What your function returns")
 
 
 SMALLEST_SIGMA = 0.05
@@ -173,7 +122,8 @@ LEAST_SPREAD = 0.99
 LARGEST_STRETCH = 1000.0
 
 
-def check_choose_eps(eps: Any = None) -> Verdict:
+@checker
+def check_choose_eps(eps: Any = None) -> str:
     r"""Check an epsilon that keeps the spread of small rows and bounds the gradient.
 
     Asked for: rows with :math:`\sigma \ge 0.05` come out with a standard deviation of at least
@@ -182,46 +132,53 @@ def check_choose_eps(eps: Any = None) -> Verdict:
     Args:
         eps: one positive number.
 
-    Returns:
-        The verdict, with the spread and the stretch that were reached.
-
     Example:
         >>> check_choose_eps(0.0)
         Not yet. eps must be above 0: otherwise a constant row gives NaN.
     """
-    answer = as_array(eps, (), "Your eps")
-    if isinstance(answer, Verdict):
-        return answer
-    value = float(answer)
+    value = float(as_array(eps, (), "Your eps"))
     if value <= 0.0:
-        return Verdict(False, "eps must be above 0: otherwise a constant row gives NaN.")
+        raise NotYet("eps must be above 0: otherwise a constant row gives NaN.")
     variance = SMALLEST_SIGMA**2
     reached = math.sqrt(variance / (variance + value))
     stretched = 1.0 / math.sqrt(value)
     if reached < LEAST_SPREAD:
-        return Verdict(
-            False,
+        raise NotYet(
             f"A row with sigma = {SMALLEST_SIGMA} comes out with {reached:.3f} instead of at "
-            f"least {LEAST_SPREAD}: choose a smaller eps.",
+            f"least {LEAST_SPREAD}: choose a smaller eps."
         )
     if stretched > LARGEST_STRETCH * (1 + 1e-9):
-        return Verdict(
-            False,
+        raise NotYet(
             f"Near a constant row a change is stretched by up to {stretched:.0f}, more than "
-            f"{LARGEST_STRETCH:.0f}: choose a larger eps.",
+            f"{LARGEST_STRETCH:.0f}: choose a larger eps."
         )
-    return Verdict(
-        True,
+    return (
         f"A row with sigma = {SMALLEST_SIGMA} comes out with {reached:.4f}, and no change is "
-        f"stretched by more than {stretched:.0f}.",
+        f"stretched by more than {stretched:.0f}."
     )
 
 
-WHICH_ROW = (0.01, 0.03, 0.05, 0.07)
+WHICH_ROW = np.array([0.01, 0.03, 0.05, 0.07])
 WHICH_EPS = 1e-3
+UNDER_ROOT = WHICH_ROW.var() + WHICH_EPS
+WHICH_EPS_MISTAKES: dict[str, Any] = {
+    "This is the variance plus eps. Subtract the variance of the row.": UNDER_ROOT,
+    "This is what the row was divided by. Square it, then subtract the variance.": (
+        np.sqrt(UNDER_ROOT)
+    ),
+    "That eps would stand outside the root. Square the divisor before you subtract.": (
+        np.sqrt(UNDER_ROOT) - WHICH_ROW.std()
+    ),
+    "You subtracted the unbiased variance. Divide by H = 4, not by 3.": (
+        UNDER_ROOT - WHICH_ROW.var(ddof=1)
+    ),
+    "This is the variance of the row.": WHICH_ROW.var(),
+    "This is the variance of the output.": WHICH_ROW.var() / UNDER_ROOT,
+}
 
 
-def check_which_eps(eps: Any = None) -> Verdict:
+@checker
+def check_which_eps(eps: Any = None) -> str:
     r"""Check the epsilon of a layer of which one input row and its output are known.
 
     The row is [0.01, 0.03, 0.05, 0.07]; the layer has :math:`\gamma = 1` and :math:`\beta = 0`.
@@ -229,41 +186,20 @@ def check_which_eps(eps: Any = None) -> Verdict:
     Args:
         eps: one number, to two digits or more.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_which_eps(0.0015)
         Not yet. This is the variance plus eps. Subtract the variance of the row.
     """
     answer = as_array(eps, (), "Your eps")
-    if isinstance(answer, Verdict):
-        return answer
-    row = np.array(WHICH_ROW)
-    under = row.var() + WHICH_EPS
-    mistakes = {
-        "This is the variance plus eps. Subtract the variance of the row.": np.array(under),
-        "This is what the row was divided by. Square it, then subtract the variance.": np.array(
-            np.sqrt(under)
-        ),
-        "That eps would stand outside the root. Square the divisor before you subtract.": np.array(
-            np.sqrt(under) - row.std()
-        ),
-        "You subtracted the unbiased variance. Divide by H = 4, not by 3.": np.array(
-            under - row.var(ddof=1)
-        ),
-        "This is the variance of the row.": np.array(row.var()),
-        "This is the variance of the output.": np.array(row.var() / under),
-    }
-    verdict = judge(
+    judge(
         answer,
         np.array(WHICH_EPS),
         {
             text: answer if np.isclose(answer, wrong, rtol=0.005) else wrong
-            for text, wrong in mistakes.items()
+            for text, wrong in WHICH_EPS_MISTAKES.items()
         },
         otherwise="With this eps the layer would not give that output: solve "
         "deviation / sqrt(variance + eps) = output for eps, for any of the four features.",
         tolerance=0.015 * WHICH_EPS,
     )
-    return verdict or Verdict(True, "That is the default of Keras.")
+    return "That is the default of Keras."

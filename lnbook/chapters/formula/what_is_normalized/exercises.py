@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.chapters.shared.checker import Verdict, whole_number
+from lnbook.chapters.shared.checker import NotYet, as_count, checker
 
 __all__ = ["check_counts", "check_mystery", "mystery_a", "mystery_b", "mystery_c"]
 
@@ -73,13 +73,14 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
 }
 
 
+@checker
 def check_counts(
     vectors: Any = None,
     tokens: Any = None,
     sequences: Any = None,
     images: Any = None,
     pixels: Any = None,
-) -> Verdict:
+) -> str:
     """Check how many means five layers take.
 
     Args:
@@ -89,31 +90,19 @@ def check_counts(
         images: of `nn.LayerNorm((3, 32, 32))` on (16, 3, 32, 32).
         pixels: of a LayerNorm over the 3 channels at each pixel on (16, 3, 32, 32).
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_counts(vectors=1)
         Not yet. vectors: Not one for all: every row has its own.
     """
-    answers = {
-        "vectors": vectors,
-        "tokens": tokens,
-        "sequences": sequences,
-        "images": images,
-        "pixels": pixels,
-    }
-    for name, answer in answers.items():
-        layer, right, mistakes = COUNTS[name]
+    answers = (vectors, tokens, sequences, images, pixels)
+    for (name, (layer, right, mistakes)), answer in zip(COUNTS.items(), answers, strict=True):
         if answer is None or answer is ...:
-            return Verdict(False, f"{name} is still missing: {layer}.")
-        count = whole_number(answer)
-        if count is None:
-            return Verdict(False, f"{name} should be one whole number, but is {answer!r}.")
+            raise NotYet(f"{name} is still missing: {layer}.")
+        count = as_count(answer, name)
         if count != right:
             otherwise = f"For {layer}, multiply the sizes that are not averaged over."
-            return Verdict(False, f"{name}: {mistakes.get(count, otherwise)}")
-    return Verdict(True, "All five counts are right.")
+            raise NotYet(f"{name}: {mistakes.get(count, otherwise)}")
+    return "All five counts are right."
 
 
 def _over(x: ArrayLike, axes: tuple[int, ...]) -> Array:
@@ -159,16 +148,14 @@ AXES = {"L": (1,), "NL": (0, 1), "LD": (1, 2)}
 MYSTERIES = {"A": "LD", "B": "NL", "C": "L"}
 
 
-def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> Verdict:  # noqa: N803
+@checker
+def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> str:  # noqa: N803
     """Check over which axes the three mystery layers take their statistics.
 
     Args:
         A: letters out of N, L and D for `mystery_a`, such as "D" or "LD", in any order.
         B: the same for `mystery_b`.
         C: the same for `mystery_c`.
-
-    Returns:
-        The verdict; it says what a change of one entry would show.
 
     Example:
         >>> check_mystery(A="D")
@@ -177,45 +164,42 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> Verdict:  # no
     """
     for name, answer in (("A", A), ("B", B), ("C", C)):
         if answer is None or answer is ...:
-            return Verdict(False, f"{name} is still missing.")
-        letters = _letters(answer)
-        if letters is None:
+            raise NotYet(f"{name} is still missing.")
+        letters, right = _letters(answer), set(MYSTERIES[name])
+        if not letters:
             wanted = 'letters out of N, L and D, such as "D"'
-            return Verdict(False, f"{name} should be {wanted}, but is {answer!r}.")
-        right = set(MYSTERIES[name])
+            raise NotYet(f"{name} should be {wanted}, but is {answer!r}.")
         missing = " and ".join(letter for letter in "NLD" if letter in right - letters)
         if missing:
-            verb = "are" if " " in missing else "is"
-            return Verdict(
-                False,
+            raise NotYet(
                 f"{name}: change one entry, and outputs at other places along {missing} move "
-                f"too.\n{missing} {verb} missing.",
+                f"too.\n{missing} {'are' if ' ' in missing else 'is'} missing."
             )
         extra = " and ".join(letter for letter in "NLD" if letter in letters - right)
         if extra:
-            return Verdict(
-                False,
+            raise NotYet(
                 f"{name}: change one entry, and no output elsewhere along {extra} moves.\n"
-                f"Leave {extra} out.",
+                f"Leave {extra} out."
             )
     told = "A is LayerNorm over (L, D), B batch normalization.\nC takes each feature of a sequence"
-    return Verdict(True, f"{told} on its own: instance normalization.")
+    return f"{told} on its own: instance normalization."
 
 
-def _letters(answer: Any) -> set[str] | None:
-    """The axes that were named: "LD", "l, d", ("L", "D") and (1, 2) are the same."""
+def _letters(answer: Any) -> set[str]:
+    """The axes that were named: "LD", "l, d", ("L", "D") and (1, 2) are the same.
+
+    The set is empty if the answer can't be read.
+    """
     if isinstance(answer, (int, np.integer)) and not isinstance(answer, bool):
         answer = (answer,)
     if isinstance(answer, str):
-        answer = [letter for letter in answer.upper() if letter.isalnum()]
-    if not isinstance(answer, (list, tuple, set)):
-        return None
+        answer = [letter for letter in answer if letter.isalnum()]
     letters = set()
-    for item in answer:
+    for item in answer if isinstance(answer, (list, tuple, set)) else ():
         if isinstance(item, str) and item.upper() in ("N", "L", "D"):
             letters.add(item.upper())
         elif isinstance(item, (int, np.integer)) and -3 <= item < 3:
             letters.add("NLD"[item])
         else:
-            return None
-    return letters or None
+            return set()
+    return letters

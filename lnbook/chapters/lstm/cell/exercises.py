@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lnbook.chapters.shared.checker import Verdict, as_array, called, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer, running
 from lnbook.recurrent import LayerNormLSTMCell
 from lnbook.training.initialization import initialize_
 
@@ -32,33 +32,29 @@ FORGET_BIAS_MISTAKES = {
 }
 
 
-def check_forget_bias(bias: Any = None) -> Verdict:
+@checker
+def check_forget_bias(bias: Any = None) -> str:
     """Check the bias with which a forget gate keeps half of the cell over 100 steps.
 
     Args:
         bias: one number; two decimals are enough.
-
-    Returns:
-        The verdict; a known mistake is called by its name.
 
     Example:
         >>> check_forget_bias(0.0)
         Not yet. This forgets half at every step: the gate is 0.5.
     """
     answer = as_array(bias, (), "Your bias")
-    if isinstance(answer, Verdict):
-        return answer
     with np.errstate(over="ignore"):
         gate = 1.0 / (1.0 + np.exp(-float(answer)))
     left = gate**STEPS_TO_HALF
-    verdict = judge(
+    judge(
         answer,
         np.array(FORGET_BIAS),
         {text: np.array(wrong) for text, wrong in FORGET_BIAS_MISTAKES.items()},
         otherwise=f"With this bias the gate is {gate:.4f}, and after 100 steps {left:.2g} is left.",
         tolerance=0.0125,
     )
-    return verdict or Verdict(True, f"The gate is {gate:.4f}, and {left:.2f} is left.")
+    return f"The gate is {gate:.4f}, and {left:.2f} is left."
 
 
 Norm = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -112,7 +108,8 @@ NORM_MISTAKES: Mapping[str, Norm] = {
 }
 
 
-def check_norm_each_gate(function: Norm) -> Verdict:
+@checker
+def check_norm_each_gate(function: Norm) -> str:
     """Check a function that normalizes the four gates with one call of `layer_norm`.
 
     Calls `function(a, weight, bias)` with random tensors in float64 and counts the calls of
@@ -121,9 +118,6 @@ def check_norm_each_gate(function: Norm) -> Verdict:
     Args:
         function: takes `a` of shape `(N, 4H)` and `weight` and `bias` of shape `(4H,)`, returns
             the normalized gates in the shape of `a`.
-
-    Returns:
-        The verdict; a known mistake is called by its name.
 
     Example:
         >>> check_norm_each_gate(lambda a, weight, bias: weight * a + bias)
@@ -134,32 +128,21 @@ def check_norm_each_gate(function: Norm) -> Verdict:
         shape = (batch, 4 * size)
         a = torch.from_numpy(rng.normal(1.0, 2.0, shape))
         weight, bias = torch.from_numpy(rng.normal(size=(2, 4 * size)))
+        context = f"for a of shape {shape}"
         calls: list[str] = []
-        told = f"for a of shape {shape}"
         with _Counting(calls):
-            answer = called(function, a, weight, bias, told=told, instead="a new tensor")
-        if isinstance(answer, Verdict):
-            return answer
+            answer = run_answer(function, a, weight, bias, context=context, hint="a new tensor")
         if not isinstance(answer, Tensor):
-            return Verdict(False, f"It should return a tensor, but returns {type(answer)!r}.")
-        given = as_array(answer.detach(), shape, "What your function returns")
-        if isinstance(given, Verdict):
-            return given
-        expected = _each(a) * weight + bias
-        verdict = judge(
-            given,
-            expected.numpy(),
+            raise NotYet(f"It should return a tensor, but returns {type(answer)!r}.")
+        judge(
+            as_array(answer.detach(), shape, "What your function returns"),
+            (_each(a) * weight + bias).numpy(),
             {text: wrong(a, weight, bias).numpy() for text, wrong in NORM_MISTAKES.items()},
             otherwise=f"For a of shape {shape} the values differ from those of four norms.",
-            tolerance=1e-9,
         )
-        if verdict is not None:
-            return verdict
         if len(calls) > 1:
-            return Verdict(
-                False, f"The values are right, but it takes {len(calls)} calls. One is enough."
-            )
-    return Verdict(True, "Four norms, and no loop.")
+            raise NotYet(f"The values are right, but it takes {len(calls)} calls. One is enough.")
+    return "Four norms, and no loop."
 
 
 class _Counting(torch.overrides.TorchFunctionMode):
@@ -180,9 +163,17 @@ class _Counting(torch.overrides.TorchFunctionMode):
 Layers = Callable[..., tuple[Tensor, Any]]
 Cells = list[LayerNormLSTMCell]
 EXAMPLES, LENGTH, SIZE = 2, 4, 3
+LAYER_MISTAKES = {
+    "h and c are one and the same list there: what is written to c overwrites h.": "aliased",
+    "the second layer reads the input, not the output of the first.": "parallel",
+    "it starts from zeros, not from the states that it is given.": "zeros",
+    "the outputs are those of the first layer.": "first",
+    "the states are not handed from step to step.": "forgetful",
+}
 
 
-def check_layers(function: Layers) -> Verdict:
+@checker
+def check_layers(function: Layers) -> str:
     """Check a function that runs cells, one on top of the other, over a sequence.
 
     Calls `function(cells, x)` and `function(cells, x, states)` with two layers in float64, the
@@ -192,9 +183,6 @@ def check_layers(function: Layers) -> Verdict:
         function: takes the cells, `x` of shape `(N, L, D)` and perhaps states `(h, c)`; returns
             the outputs of the top layer, `(N, L, H)`, and the states after the last step.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_layers(lambda cells, x, states=None: (x, states))
         Not yet. Without states, the outputs are not those of the top layer.
@@ -202,94 +190,64 @@ def check_layers(function: Layers) -> Verdict:
     rng = np.random.default_rng(23)
     cells = [initialize_(LayerNormLSTMCell(SIZE, SIZE, dtype=torch.float64), rng) for _ in "12"]
     x = torch.from_numpy(rng.normal(size=(EXAMPLES, LENGTH, SIZE)))
-    h, c = torch.from_numpy(rng.normal(size=(2, 2, EXAMPLES, SIZE)))
+    start = torch.from_numpy(rng.normal(size=(2, 2, EXAMPLES, SIZE)))
+    lists, tensors = tuple(map(list, start.clone())), tuple(start.clone())
     with torch.no_grad():
-        for name, states in (
-            ("Without states", None),
-            ("With states in lists", (list(h.clone()), list(c.clone()))),
-            ("With states in tensors", (h.clone(), c.clone())),
-        ):
-            verdict = _check_run(function, cells, x, states, (h, c), name)
-            if verdict is not None:
-                return verdict
-    return Verdict(True, "Outputs and states are right, and the caller's states are untouched.")
+        _check_run("Without states", function, cells, x, None, torch.zeros_like(start))
+        _check_run("With states in lists", function, cells, x, lists, start)
+        _check_run("With states in tensors", function, cells, x, tensors, start)
+    return "Outputs and states are right, and the caller's states are untouched."
 
 
 def _check_run(
-    function: Layers, cells: Cells, x: Tensor, states: Any, start: Any, name: str
-) -> Verdict | None:
-    zeros = torch.zeros_like(start[0])
-    first = (zeros, zeros) if states is None else start
-    try:
+    name: str, function: Layers, cells: Cells, x: Tensor, states: Any, start: Tensor
+) -> None:
+    """Check one run from `states`, which hold what `start` holds, `(2, layers, N, H)`."""
+    with running(f"{name}, your function"):
         answer = function(cells, x.clone()) if states is None else function(cells, x, states)
-    except Exception as error:
-        told = f"{name}, your function raised {type(error).__name__}: {error}."
-        return Verdict(False, told)
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        return Verdict(False, "Your function should return the pair (outputs, states).")
+        raise NotYet("Your function should return the pair (outputs, states).")
     outputs, ends = answer
     given = as_array(outputs, (EXAMPLES, LENGTH, SIZE), "What your function returns first")
-    if isinstance(given, Verdict):
-        return given
     if states is not None and not _equal(states, start):
-        return Verdict(
-            False, f"{name}: your function changed the caller's states. Make lists of your own."
-        )
-    expected, (h_n, c_n) = _run(cells, x, first, None)
-    aliased, _ = _run(cells, x, first, "aliased")
-    mistakes = {
-        "h and c are one and the same list there: what is written to c overwrites h.": aliased,
-        "the second layer reads the input, not the output of the first.": _run(
-            cells, x, first, "parallel"
-        )[0],
-        "it starts from zeros, not from the states that it is given.": _run(
-            cells, x, (zeros, zeros), None
-        )[0],
-        "the outputs are those of the first layer.": _run(cells, x, first, "first")[0],
-        "the states are not handed from step to step.": _run(cells, x, first, "forgetful")[0],
-    }
-    verdict = judge(
+        raise NotYet(f"{name}: your function changed the caller's states. Make lists of your own.")
+    expected, expected_ends = _run(cells, x, start)
+    judge(
         given,
         expected.numpy(),
-        {f"{name}, {text}": wrong.numpy() for text, wrong in mistakes.items()},
+        {
+            f"{name}, {text}": _run(cells, x, start, mistake)[0].numpy()
+            for text, mistake in LAYER_MISTAKES.items()
+        },
         otherwise=f"{name}, the outputs are not those of the top layer.",
-        tolerance=1e-9,
     )
-    if verdict is not None:
-        return verdict
-    if not _equal(ends, (h_n, c_n)):
-        return Verdict(False, f"{name}, the states returned are not those after the last step.")
-    return None
+    if not _equal(ends, expected_ends):
+        raise NotYet(f"{name}, the states returned are not those after the last step.")
 
 
-def _run(
-    cells: Cells, x: Tensor, states: tuple[Tensor, Tensor], mistake: str | None
-) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Run the layers, perhaps with a mistake."""
-    h, c = list(states[0]), list(states[1])
+def _run(cells: Cells, x: Tensor, start: Tensor, mistake: str = "") -> tuple[Tensor, Tensor]:
+    """Return outputs and last states of the layers, perhaps with a mistake."""
+    if mistake == "zeros":
+        start = torch.zeros_like(start)
+    h, c = map(list, start)
     if mistake == "aliased":
         c = h
     outputs = []
     for step in x.unbind(1):
         x_t = step
         if mistake == "forgetful":
-            h, c = list(states[0]), list(states[1])
+            h, c = map(list, start)
         for layer, cell in enumerate(cells):
             h[layer], c[layer] = cell(step if mistake == "parallel" else x_t, (h[layer], c[layer]))
             x_t = h[layer]
         outputs.append(h[0] if mistake == "first" else h[-1])
-    return torch.stack(outputs, 1), (torch.stack(h), torch.stack(c))
+    return torch.stack(outputs, 1), torch.stack([torch.stack(h), torch.stack(c)])
 
 
-def _equal(given: Any, expected: tuple[Tensor, Tensor]) -> bool:
-    """Whether two pairs of states, in lists or in tensors, are the same."""
+def _equal(states: Any, expected: Tensor) -> bool:
+    """Whether a pair of states, in lists or in tensors, is the expected one."""
     try:
-        pairs = [
-            (torch.stack(list(one)), other) for one, other in zip(given, expected, strict=True)
-        ]
-    except (TypeError, ValueError, RuntimeError):
+        given = torch.stack([torch.stack(list(state)) for state in states])
+    except (TypeError, RuntimeError):  # no states at all, or of several shapes
         return False
-    return all(
-        one.shape == other.shape and torch.allclose(one, other, rtol=0.0, atol=1e-9)
-        for one, other in pairs
-    )
+    return given.shape == expected.shape and np.allclose(given, expected, rtol=0.0, atol=1e-9)

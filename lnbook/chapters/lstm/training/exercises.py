@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
 __all__ = ["check_clip", "check_contrast", "check_patience"]
 
@@ -18,28 +18,24 @@ FAINT, SPREAD, EPS = 1 / 16, math.sqrt(1 / 3), 1e-5
 FIRST, BETA_1, BETA_2 = 1e12, 0.9, 0.999
 
 
-def check_contrast(answer: Any = None) -> Verdict:
+@checker
+def check_contrast(answer: Any = None) -> str:
     r"""Check by what factor a white pixel sounds louder than the faintest one after Ba's norm.
 
     One input feature `x`, weights of standard deviation :math:`\sqrt{1/3}`, eps 1e-5: the norm
     of :math:`W_x x` has the standard deviation :math:`x s / \sqrt{x^2 s^2 + \epsilon}`.
 
     Args:
-        answer: the standard deviation for x = 1, divided by that for x = 1/16.
-
-    Returns:
-        The verdict; a known mistake is called by its name. Four decimals are needed.
+        answer: the standard deviation for x = 1, divided by that for x = 1/16, to four decimals.
 
     Example:
         >>> check_contrast(16)
         Not yet. That is the factor before the norm, which is what an LSTM without norms sees.
     """
     given = as_array(answer, (), "Your factor")
-    if isinstance(given, Verdict):
-        return given
 
-    def after(x: float, eps: float = EPS) -> float:
-        return x * SPREAD / math.sqrt((x * SPREAD) ** 2 + eps)
+    def after(x: float) -> float:
+        return x * SPREAD / math.sqrt((x * SPREAD) ** 2 + EPS)
 
     right = after(1.0) / after(FAINT)
     outside = (SPREAD / (SPREAD + EPS)) / (FAINT * SPREAD / (FAINT * SPREAD + EPS))
@@ -50,16 +46,14 @@ def check_contrast(answer: Any = None) -> Verdict:
         "That is the factor of the variances. Take the root.": right**2,
         "You added eps to the standard deviation. It is added to the variance.": outside,
     }
-    verdict = judge(
+    judge(
         given,
         np.array(right),
         {message: np.array(value) for message, value in mistakes.items()},
         otherwise="Work out x s / sqrt(x^2 s^2 + eps) for x = 1 and for x = 1/16, then divide.",
-        tolerance=1e-4 if float(given) != 1.0 else 0.0,
+        tolerance=1e-4,
     )
-    if verdict is not None:
-        return verdict
-    return Verdict(True, "All that is not black sounds alike: sixteen times the ink, no louder.")
+    return "All that is not black sounds alike: sixteen times the ink, no louder."
 
 
 Clip = Callable[[Sequence[Tensor], float], Any]
@@ -93,7 +87,8 @@ CLIP_MISTAKES: dict[str, Clip] = {
 }
 
 
-def check_clip(function: Clip) -> Verdict:
+@checker
+def check_clip(function: Clip) -> str:
     """Check a function that clips gradients by their common norm.
 
     Calls `function(gradients, largest)` with three tensors, once longer than `largest` together
@@ -101,9 +96,6 @@ def check_clip(function: Clip) -> Verdict:
 
     Args:
         function: returns the clipped gradients, tensors of the same shapes in the same order.
-
-    Returns:
-        The verdict; a known mistake is called by its name.
 
     Example:
         >>> check_clip(lambda gradients, largest: gradients)
@@ -114,40 +106,34 @@ def check_clip(function: Clip) -> Verdict:
     gradients[1] *= 20.0
     for largest in (1.5, 500.0):
         given = [gradient.clone() for gradient in gradients]
-        try:
+        with running():
             answer = function(given, largest)
-        except Exception as error:
-            return Verdict(False, f"Your function raised {type(error).__name__}: {error}.")
         if answer is None:
-            return Verdict(False, "Your function does not return anything yet.")
+            raise NotYet("Your function does not return anything yet.")
         if not isinstance(answer, (list, tuple)) or len(answer) != len(gradients):
-            return Verdict(False, "Your function should return a list of as many tensors.")
-        if any(not torch.equal(one, other) for one, other in zip(given, gradients, strict=True)):
-            return Verdict(False, "Your function changes what it is given. Return new tensors.")
-        flat = []
-        for one, like in zip(answer, gradients, strict=True):
-            array = as_array(one, tuple(like.shape), "A tensor that your function returns")
-            if isinstance(array, Verdict):
-                return array
-            flat.append(array.ravel())
-        right = _scaled(gradients, min(1.0, largest / _norm(gradients)))
-        verdict = judge(
-            np.concatenate(flat),
-            _flat(right),
+            raise NotYet("Your function should return a list of as many tensors.")
+        if not all(map(torch.equal, given, gradients)):
+            raise NotYet("Your function changes what it is given. Return new tensors.")
+        arrays = [
+            as_array(one, tuple(like.shape), "A tensor that your function returns")
+            for one, like in zip(answer, gradients, strict=True)
+        ]
+        judge(
+            np.concatenate([array.ravel() for array in arrays]),
+            _flat(_scaled(gradients, min(1.0, largest / _norm(gradients)))),
             {text: _flat(wrong(gradients, largest)) for text, wrong in CLIP_MISTAKES.items()},
             otherwise=f"With a limit of {largest:g} the values are off.",
             tolerance=1e-6,  # PyTorch adds 1e-6 to the norm
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Shorter, in the same direction; and untouched if short enough.")
+    return "Shorter, in the same direction; and untouched if short enough."
 
 
 def _flat(tensors: Sequence[Tensor]) -> Any:
     return torch.cat([tensor.flatten() for tensor in tensors]).numpy()
 
 
-def check_patience(answer: Any = None) -> Verdict:
+@checker
+def check_patience(answer: Any = None) -> str:
     r"""Check how many updates Adam takes to forget one gradient of 1e12.
 
     After that gradient, :math:`v = (1 - \beta_2) \cdot 10^{24}`; each further update with a
@@ -156,16 +142,11 @@ def check_patience(answer: Any = None) -> Verdict:
     Args:
         answer: after how many further updates v falls below 1. Within 1 percent is enough.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_patience(459)
         Not yet. That is with beta_1, which belongs to m. For v it is beta_2, 0.999.
     """
     given = as_array(answer, (), "Your number of updates")
-    if isinstance(given, Verdict):
-        return given
 
     def updates(start: float, beta: float) -> float:
         return math.log(start) / -math.log(beta)
@@ -179,13 +160,11 @@ def check_patience(answer: Any = None) -> Verdict:
         "v holds squares: the square of 1e12 is 1e24.": updates(share * FIRST, BETA_2),
         "At first only a share 1 - beta_2 of the square goes into v.": updates(FIRST**2, BETA_2),
     }
-    verdict = judge(
+    judge(
         np.log(np.maximum(given, 1e-9)),
         np.log(np.array(right)),
         {message: np.log(np.array(value)) for message, value in mistakes.items()},
         otherwise="Solve (1 - beta_2) * 1e24 * beta_2 ** n = 1 for n.",
         tolerance=0.01,
     )
-    if verdict is not None:
-        return verdict
-    return Verdict(True, "No run of this chapter is a fiftieth as long.")
+    return "No run of this chapter is a fiftieth as long."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
 __all__ = ["check_decayed_gain", "check_fold", "check_rename"]
 
@@ -21,7 +21,8 @@ State = dict[str, Any]
 RATE, DECAY, STEPS = 1e-3, 0.1, 5000
 
 
-def check_decayed_gain(gain: Any = None) -> Verdict:
+@checker
+def check_decayed_gain(gain: Any = None) -> str:
     r"""Check what AdamW's decay leaves of a gain that receives no gradient.
 
     The gain starts at 1; the learning rate is 0.001, the decay 0.1, and there are 5,000 steps.
@@ -35,16 +36,11 @@ def check_decayed_gain(gain: Any = None) -> Verdict:
     Args:
         gain: one number, to two digits or more.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_decayed_gain(0.5)
         Not yet. Each step takes its share of what is left, not of the first value.
     """
     answer = as_array(gain, (), "Your gain")
-    if isinstance(answer, Verdict):
-        return answer
     right = (1 - RATE * DECAY) ** STEPS
     mistakes = {
         "Each step takes its share of what is left, not of the first value.": (
@@ -60,7 +56,7 @@ def check_decayed_gain(gain: Any = None) -> Verdict:
         "No gradient does not mean no change: AdamW applies its decay all the same.": 1.0,
         "Decay pulls toward 0, so the gain becomes smaller.": (1 + RATE * DECAY) ** STEPS,
     }
-    verdict = judge(
+    judge(
         answer,
         np.array(right),
         {text: np.array(wrong) for text, wrong in mistakes.items()},
@@ -68,7 +64,7 @@ def check_decayed_gain(gain: Any = None) -> Verdict:
         "Multiply that as often as there are steps.",
         tolerance=0.006,
     )
-    return verdict or Verdict(True, f"A gain without a gradient falls to {right:.3f}.")
+    return f"A gain without a gradient falls to {right:.3f}."
 
 
 def _fold(w: Array, b: Array, gamma: Array, beta: Array) -> Folded:
@@ -103,7 +99,8 @@ FOLD_MISTAKES: Mapping[str, Fold] = MappingProxyType(
 )
 
 
-def check_fold(fold: Fold) -> Verdict:
+@checker
+def check_fold(fold: Fold) -> str:
     r"""Check a function that folds gamma and beta of a norm into the linear layer after it.
 
     Calls `fold(weight, bias, gamma, beta)` with NumPy arrays, as PyTorch keeps them: `weight` of
@@ -115,72 +112,49 @@ def check_fold(fold: Fold) -> Verdict:
     Args:
         fold: returns the new weight and the new bias.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_fold(lambda weight, bias, gamma, beta: (weight * gamma, bias))
         Not yet. It loses beta: what the norm adds reaches the output as W beta.
     """
     if not callable(fold):
-        return Verdict(False, f"Give the function itself, not {fold!r}.")
+        raise NotYet(f"Give the function itself, not {fold!r}.")
     rng = np.random.default_rng(2023)
     # First a square matrix: there a mistake about rows and columns gives an answer too.
     for outputs, features in ((3, 3), (2, 4), (5, 3)):
-        w, b = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
+        weight, bias = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
         gamma, beta = rng.normal(1.0, 0.5, features), rng.normal(size=features)
-        given = tuple(array.copy() for array in (w, b, gamma, beta))
-        try:
-            answer: Any = fold(*given)
-        except Exception as error:
-            return Verdict(
-                False,
-                f"Your function raised {type(error).__name__}: {error} "
-                f"(weight had the shape {w.shape}).",
-            )
-        if answer is None or answer is ...:
-            return Verdict(False, "Your function returns nothing. Did you forget `return`?")
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            return Verdict(False, "Your function should return two arrays: weight and bias.")
-        verdict = _judge_fold(answer, (w, b, gamma, beta))
-        if verdict is not None:
-            return verdict
-        if any((a != g).any() for a, g in zip((w, b, gamma, beta), given, strict=True)):
-            return Verdict(False, "Your function changes its arguments. Return new arrays.")
-    return Verdict(True, "The linear layer now does what gamma and beta did.")
+        _check_fold(fold, (weight, bias, gamma, beta))
+    return "The linear layer now does what gamma and beta did."
 
 
-def _judge_fold(
-    answer: tuple[Any, Any], given: tuple[Array, Array, Array, Array]
-) -> Verdict | None:
-    w, b, _, _ = given
-    parts = []
-    for value, shape, what in (
-        (answer[0], w.shape, "Your new weight"),
-        (answer[1], b.shape, "Your new bias"),
-    ):
-        array = as_array(value, shape, what)
-        if isinstance(array, Verdict):
-            return array
-        parts.append(array.ravel())
-
-    def flat(formula: Fold) -> Callable[[], Array]:
-        def compute() -> Array:
-            try:
-                return np.concatenate([np.ravel(part) for part in formula(*given)])
-            except ValueError:  # shapes that this mistake cannot have
-                return np.zeros(0)
-
-        return compute
-
-    return judge(
-        np.concatenate(parts),
-        flat(_fold)(),
-        {text: flat(mistake) for text, mistake in FOLD_MISTAKES.items()},
+def _check_fold(fold: Fold, given: tuple[Array, Array, Array, Array]) -> None:
+    weight, bias, _, _ = given
+    copies = tuple(array.copy() for array in given)
+    with running(context=f"weight had the shape {weight.shape}"):
+        answer: Any = fold(*copies)
+    if answer is None or answer is ...:
+        raise NotYet("Your function returns nothing. Did you forget `return`?")
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise NotYet("Your function should return two arrays: weight and bias.")
+    new_weight = as_array(answer[0], weight.shape, "Your new weight")
+    new_bias = as_array(answer[1], bias.shape, "Your new bias")
+    judge(
+        np.concatenate([new_weight.ravel(), new_bias]),
+        _flat(_fold, given),
+        {text: _flat(mistake, given) for text, mistake in FOLD_MISTAKES.items()},
         otherwise="Weight and bias are not both right. "
         "Write W (gamma * xhat + beta) + b out, and sort by what multiplies xhat.",
         tolerance=1e-8,
     )
+    if not all(map(np.array_equal, given, copies)):
+        raise NotYet("Your function changes its arguments. Return new arrays.")
+
+
+def _flat(fold: Fold, given: tuple[Array, Array, Array, Array]) -> Array:
+    try:
+        return np.concatenate([part.ravel() for part in fold(*given)])
+    except ValueError:  # shapes that this mistake cannot have
+        return np.zeros(0)
 
 
 OLD: Mapping[str, int] = MappingProxyType(
@@ -247,7 +221,8 @@ RENAME_MISTAKES: Mapping[str, Callable[[Mapping[str, Any]], State]] = MappingPro
 )
 
 
-def check_rename(rename: Callable[[State], State]) -> Verdict:
+@checker
+def check_rename(rename: Callable[[State], State]) -> str:
     """Check a function that gives the LayerNorms of an old state dict their present names.
 
     Calls `rename(state)` with a dict from names to values. Keys that end in `.LayerNorm.gamma`
@@ -257,38 +232,32 @@ def check_rename(rename: Callable[[State], State]) -> Verdict:
     Args:
         rename: takes a dict and returns a new one.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_rename(lambda state: state)
         Not yet. It renames nothing.
     """
     if not callable(rename):
-        return Verdict(False, f"Give the function itself, not {rename!r}.")
+        raise NotYet(f"Give the function itself, not {rename!r}.")
     state = dict(OLD)
-    try:
+    with running():
         answer: Any = rename(state)
-    except Exception as error:
-        return Verdict(False, f"Your function raised {type(error).__name__}: {error}.")
     if answer is None or answer is ...:
-        return Verdict(False, "Your function returns nothing. Did you forget `return`?")
+        raise NotYet("Your function returns nothing. Did you forget `return`?")
     if not isinstance(answer, dict):
-        return Verdict(
-            False, f"Your function should return a dict, but it returned a {type(answer).__name__}."
-        )
+        kind = type(answer).__name__
+        raise NotYet(f"Your function should return a dict, but it returned a {kind}.")
     right = {_renamed(key): value for key, value in OLD.items()}
-    if answer == right and state != OLD:
-        return Verdict(False, "Your function changes the dict it is given. Return a new one.")
     if answer == right:
-        return Verdict(True, "The norms have their present names, and nothing else has moved.")
+        if state != OLD:
+            raise NotYet("Your function changes the dict it is given. Return a new one.")
+        return "The norms have their present names, and nothing else has moved."
     for message, mistake in RENAME_MISTAKES.items():
         if answer == mistake(OLD):
-            return Verdict(False, message)
-    missing = [key for key in right if key not in answer]
-    if missing:
-        return Verdict(False, f"The key {missing[0]!r} should be there, but is not.")
-    extra = [key for key in answer if key not in right]
-    if extra:
-        return Verdict(False, f"The key {extra[0]!r} should not be there.")
-    return Verdict(False, "The names are right, but values have moved to other names.")
+            raise NotYet(message)
+    for key in right:
+        if key not in answer:
+            raise NotYet(f"The key {key!r} should be there, but is not.")
+    for key in answer:
+        if key not in right:
+            raise NotYet(f"The key {key!r} should not be there.")
+    raise NotYet("The names are right, but values have moved to other names.")

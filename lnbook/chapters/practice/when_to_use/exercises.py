@@ -11,14 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 from lnbook.training import initialize_
 
 __all__ = ["Block", "check_choices", "check_start", "check_variance_left"]
 
 Array = NDArray[np.float64]
 
-TOLERANCE = 1e-8
 FEATURES = 8
 
 WORDS = ("LN", "BN", "GN", "IN", "none", "keep")
@@ -81,9 +80,10 @@ CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
 )
 
 
+@checker
 def check_choices(
     a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None
-) -> Verdict:
+) -> str:
     """Check which norm suits six networks: its name, or "keep" where there are trained weights.
 
     Args:
@@ -96,9 +96,6 @@ def check_choices(
 
     Each answer is "LN", "BN", "GN", "IN", "none" or "keep".
 
-    Returns:
-        The verdict; a choice that does not suit is answered with the reason.
-
     Example:
         >>> check_choices(a="LN", b="keep", c="BN")
         Not yet. c: Its mean runs over all images, so the style of one is not removed.
@@ -107,19 +104,17 @@ def check_choices(
     for name, answer in answers.items():
         right, messages = CHOICES[name]
         if answer is None or answer is ...:
-            return Verdict(False, f"{name} is still missing.")
+            raise NotYet(f"{name} is still missing.")
         if not isinstance(answer, str) or answer not in WORDS:
-            return Verdict(False, f"{name} should be one of {', '.join(WORDS)}, but is {answer!r}.")
+            raise NotYet(f"{name} should be one of {', '.join(WORDS)}, but is {answer!r}.")
         if answer != right:
             otherwise = "That does not suit. Go through the questions of the guide once more."
-            return Verdict(False, f"{name}: {messages.get(answer, otherwise)}")
-    return Verdict(True, "All six, as the guide and the works it cites have it.")
+            raise NotYet(f"{name}: {messages.get(answer, otherwise)}")
+    return "All six, as the guide and the works it cites have it."
 
 
 def _left(h: Array, share: float) -> Array:
-    in_training = (h**2).mean(axis=0) / (1 - share) - h.mean(axis=0) ** 2
-    left: Array = h.var(axis=0) / in_training
-    return left
+    return _ratio(h, 1 / (1 - share), 1.0)
 
 
 def _ratio(h: Array, squares: float, means: float) -> Array:
@@ -152,7 +147,8 @@ VARIANCE_MISTAKES: Mapping[str, Callable[[Array, float], Array]] = MappingProxyT
 )
 
 
-def check_variance_left(function: Callable[[Array, float], Any]) -> Verdict:
+@checker
+def check_variance_left(function: Callable[[Array, float], Any]) -> str:
     r"""Check the variance that BatchNorm's outputs have in evaluation, with dropout before it.
 
     .. math::
@@ -164,9 +160,6 @@ def check_variance_left(function: Callable[[Array, float], Any]) -> Verdict:
         function: takes `h` of shape `(N, H)`, features after a ReLU, and the share `p`; returns
             the variances, shape `(H,)`.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_variance_left(lambda h, p: np.full(h.shape[1], 1 - p))
         Not yet. That holds for features with mean 0. These have been through a ReLU.
@@ -174,26 +167,19 @@ def check_variance_left(function: Callable[[Array, float], Any]) -> Verdict:
     rng = np.random.default_rng(5)
     for size, share in (((40, 3), 0.3), ((7, 7), 0.6)):
         h = np.maximum(rng.normal(size=size) + 0.3, 0.0)
-        try:
+        with running():
             answer = function(h.copy(), share)
-        except Exception as error:  # whatever the reader's code raises is an answer
-            return Verdict(False, f"Your function raised {type(error).__name__}: {error}")
         if answer is None:
-            return Verdict(False, "Your function returns nothing.")
-        left = as_array(answer, (size[1],), "What your function returns")
-        if isinstance(left, Verdict):
-            return left
-        verdict = judge(
-            left,
+            raise NotYet("Your function returns nothing.")
+        judge(
+            as_array(answer, (size[1],), "What your function returns"),
             _left(h, share),
             {text: wrong(h, share) for text, wrong in VARIANCE_MISTAKES.items()},
             otherwise="Compute the variance of the dropped features, E[(h m)^2] - E[h m]^2, where "
             "m is 1 / (1 - p) with probability 1 - p and else 0.",
-            tolerance=TOLERANCE,
+            tolerance=1e-8,
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "That is what is left of a variance of 1, up to epsilon.")
+    return "That is what is left of a variance of 1, up to epsilon."
 
 
 class Block(nn.Module):
@@ -220,15 +206,20 @@ class Block(nn.Module):
         return y
 
 
-def check_start(function: Callable[[Block], Any]) -> Verdict:
+# What to say of a block that is no identity, by what was set to 0.
+NO_IDENTITY = {
+    "norm1.weight": "That is the gain of the first norm. The last one ends the branch.",
+    "linear2.weight": "The branch ends in a norm. It makes the bias of the last linear layer "
+    "large.",
+}
+
+
+@checker
+def check_start(function: Callable[[Block], Any]) -> str:
     """Check a function that has a block start as the identity, and able to learn.
 
     Args:
         function: takes a `Block` and changes where it starts, in place.
-
-    Returns:
-        The verdict; it says whether the block is no identity, cannot learn, or was changed
-        more than needed.
 
     Example:
         >>> check_start(lambda block: None)
@@ -236,51 +227,42 @@ def check_start(function: Callable[[Block], Any]) -> Verdict:
     """
     rng = np.random.default_rng(3)
     block = initialize_(Block(), rng)
-    before = {name: value.detach().clone() for name, value in block.named_parameters()}
+    before = _values(block)
     x, target = (torch.from_numpy(rng.normal(size=(16, FEATURES))) for _ in range(2))
-    try:
+    with running():
         function(block)
-    except Exception as error:  # whatever the reader's code raises is an answer
-        return Verdict(False, f"Your function raised {type(error).__name__}: {error}")
+    after = _values(block)
     zeroed = {
         name
-        for name, value in block.named_parameters()
+        for name, value in after.items()
         if not torch.equal(value, before[name]) and not value.any()
     }
     if not torch.allclose(block(x), x):
-        if "norm1.weight" in zeroed:
-            text = "That is the gain of the first norm. The last one ends the branch."
-        elif "linear2.weight" in zeroed:
-            text = "The branch ends in a norm. It makes the bias of the last linear layer large."
-        else:
-            text = "The block is not the identity at the start: its branch still adds something."
-        return Verdict(False, text)
+        for name, text in NO_IDENTITY.items():
+            if name in zeroed:
+                raise NotYet(text)
+        raise NotYet("The block is not the identity at the start: its branch still adds something.")
+    _train(block, x, target)
+    stuck = [name for name, value in _values(block).items() if torch.equal(value, after[name])]
+    if "norm1.weight" in stuck and "norm1.weight" in zeroed:
+        raise NotYet(
+            "The block starts as the identity, but its first layer never learns. Behind the first "
+            "norm stands a ReLU: with gain and shift 0 it passes neither a value nor a gradient."
+        )
+    if stuck:
+        raise NotYet(f"These never move, in 20 steps: {', '.join(stuck)}.")
+    if zeroed != {"norm2.weight"}:
+        raise NotYet(f"One gain is enough. You also set: {', '.join(sorted(zeroed))}.")
+    return "The identity at the start, and every parameter learns."
+
+
+def _values(block: Block) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in block.named_parameters()}
+
+
+def _train(block: Block, x: Tensor, target: Tensor) -> None:
     optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
     for _ in range(20):
         optimizer.zero_grad()
         (block(x) - target).square().mean().backward()
         optimizer.step()
-    stuck = [
-        name
-        for (name, value), start in zip(
-            block.named_parameters(), _starts(before, zeroed).values(), strict=True
-        )
-        if torch.equal(value, start)
-    ]
-    if "norm1.weight" in stuck and "norm1.weight" in zeroed:
-        return Verdict(
-            False,
-            "The block starts as the identity, but its first layer never learns. Behind the first "
-            "norm stands a ReLU: with gain and shift 0 it passes neither a value nor a gradient.",
-        )
-    if stuck:
-        return Verdict(False, f"These never move, in 20 steps: {', '.join(stuck)}.")
-    if zeroed != {"norm2.weight"}:
-        return Verdict(False, f"One gain is enough. You also set: {', '.join(sorted(zeroed))}.")
-    return Verdict(True, "The identity at the start, and every parameter learns.")
-
-
-def _starts(before: dict[str, Tensor], zeroed: set[str]) -> dict[str, Tensor]:
-    return {
-        name: torch.zeros_like(value) if name in zeroed else value for name, value in before.items()
-    }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
 __all__ = ["check_cumulative_norm", "check_finds_leaks", "check_only_padding"]
 
@@ -16,7 +17,45 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-9
 
 
-def check_only_padding(real: Any = None, padding: Any = None, masked: Any = None) -> Verdict:
+UNBIASED = float(np.sqrt(9 / 10))
+PADDING: dict[str, tuple[float, dict[str, float]]] = {
+    "real": (
+        2.0,
+        {
+            "that would be so without the padding. Here its zeros are in the mean.": 0.0,
+            "this is x minus the mean. Divide it by the standard deviation.": 4.0,
+            "you divided by the variance. Take its root.": 1.0,
+            "you divided by n - 1. Batch normalization divides by n.": 2.0 * UNBIASED,
+            "you divided x by the standard deviation. Subtract the mean first.": 2.5,
+            "the sign is the wrong way around.": -2.0,
+            "this is the output at padding.": -0.5,
+        },
+    ),
+    "padding": (
+        -0.5,
+        {
+            "padding is normalized like the rest: subtract the mean from 0, too.": 0.0,
+            "this is x minus the mean. Divide it by the standard deviation.": -1.0,
+            "you divided by the variance. Take its root.": -0.25,
+            "you divided by n - 1. Batch normalization divides by n.": -0.5 * UNBIASED,
+            "the sign is the wrong way around.": 0.5,
+            "this is the output at a real token.": 2.0,
+        },
+    ),
+    "masked": (
+        0.0,
+        {
+            "this is the output without the mask.": 2.0,
+            "the mask leaves only real tokens. What is their mean?": 5.0,
+            "a constant feature has no spread: nothing is left of it but 0.": 1.0,
+        },
+    ),
+}
+"""What is right for each question, and what is wrong, by the message that it must get."""
+
+
+@checker
+def check_only_padding(real: Any = None, padding: Any = None, masked: Any = None) -> str:
     """Check what batch normalization makes of a feature that is 5 at every real token.
 
     The batch has 10 places, 2 of them real; epsilon is 0 where it can be.
@@ -26,72 +65,26 @@ def check_only_padding(real: Any = None, padding: Any = None, masked: Any = None
         padding: the output at a place of padding, where the input is 0.
         masked: the output of masked batch normalization at a real token, with epsilon above 0.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_only_padding(real=0, padding=0, masked=0)
         Not yet. real: that would be so without the padding. Here its zeros are in the mean.
     """
-    unbiased = np.sqrt(9 / 10)
-    questions: tuple[tuple[str, Any, float, dict[str, float]], ...] = (
-        (
-            "real",
-            real,
-            2.0,
-            {
-                "that would be so without the padding. Here its zeros are in the mean.": 0.0,
-                "this is x minus the mean. Divide it by the standard deviation.": 4.0,
-                "you divided by the variance. Take its root.": 1.0,
-                "you divided by n - 1. Batch normalization divides by n.": 2.0 * unbiased,
-                "you divided x by the standard deviation. Subtract the mean first.": 2.5,
-                "the sign is the wrong way around.": -2.0,
-                "this is the output at padding.": -0.5,
-            },
-        ),
-        (
-            "padding",
-            padding,
-            -0.5,
-            {
-                "padding is normalized like the rest: subtract the mean from 0, too.": 0.0,
-                "this is x minus the mean. Divide it by the standard deviation.": -1.0,
-                "you divided by the variance. Take its root.": -0.25,
-                "you divided by n - 1. Batch normalization divides by n.": -0.5 * unbiased,
-                "the sign is the wrong way around.": 0.5,
-                "this is the output at a real token.": 2.0,
-            },
-        ),
-        (
-            "masked",
-            masked,
-            0.0,
-            {
-                "this is the output without the mask.": 2.0,
-                "the mask leaves only real tokens. What is their mean?": 5.0,
-                "a constant feature has no spread: nothing is left of it but 0.": 1.0,
-            },
-        ),
-    )
-    for name, given, right, mistakes in questions:
-        answer = as_array(given, (), f"Your {name}")
-        if isinstance(answer, Verdict):
-            return answer
-        verdict = judge(
-            answer,
+    for (name, (right, mistakes)), answer in zip(
+        PADDING.items(), (real, padding, masked), strict=True
+    ):
+        judge(
+            as_array(answer, (), f"Your {name}"),
             np.array(right),
             {f"{name}: {text}": np.array(wrong) for text, wrong in mistakes.items()},
             otherwise=f"{name} is off. Find the mean and the variance of the 10 values first.",
             tolerance=0.004,
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Without the mask, the outputs tell how much padding there is.")
+    return "Without the mask, the outputs tell how much padding there is."
 
 
-def _norm(x: Array, axis: int | None = -1) -> Array:
-    centered = x - x.mean(axis=axis, keepdims=True)
-    return np.asarray(centered / np.sqrt((centered**2).mean(axis=axis, keepdims=True) + 1e-5))
+def _normalized(x: Array, axes: int | tuple[int, ...] = -1, eps: float = 1e-5) -> Array:
+    centered = x - x.mean(axis=axes, keepdims=True)
+    return np.asarray(centered / np.sqrt((centered**2).mean(axis=axes, keepdims=True) + eps))
 
 
 def _later_mean(x: Array) -> Array:
@@ -115,7 +108,7 @@ def _rounded(x: Array) -> Array:
 CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
     (
         "LayerNorm over D",
-        _norm,
+        _normalized,
         False,
         "an output that moves at the exchanged token itself is no leak",
     ),
@@ -131,11 +124,11 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
         False,
         "a change of 1e-13 is rounding: compare with a tolerance such as 1e-9",
     ),
-    ("LayerNorm over (L, D)", lambda x: _norm(x, None), True, "all outputs move"),
+    ("LayerNorm over (L, D)", lambda x: _normalized(x, (0, 1)), True, "all outputs move"),
     ("the mean of this and later tokens", _later_mean, True, "later tokens are averaged"),
     (
         "LayerNorm, then the mean of this and later tokens",
-        lambda x: _later_mean(_norm(x)),
+        lambda x: _later_mean(_normalized(x)),
         True,
         "adding a constant to a token changes nothing after LayerNorm. Draw the change at random",
     ),
@@ -160,7 +153,8 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
 )
 
 
-def check_finds_leaks(function: Callable[..., Any]) -> Verdict:
+@checker
+def check_finds_leaks(function: Callable[..., Any]) -> str:
     """Check a function that finds out whether a layer lets later tokens reach earlier outputs.
 
     Calls `function(layer, x)` with layers that take and return an array of shape `(L, D)`, and
@@ -169,9 +163,6 @@ def check_finds_leaks(function: Callable[..., Any]) -> Verdict:
     Args:
         function: returns True if exchanging a token moves the output at an earlier place.
 
-    Returns:
-        The verdict, with the layer that was judged wrongly and what it takes to see that.
-
     Example:
         >>> check_finds_leaks(lambda layer, x: False)
         Not yet. LayerNorm over (L, D) leaks, and your function says no: all outputs move.
@@ -179,38 +170,33 @@ def check_finds_leaks(function: Callable[..., Any]) -> Verdict:
     for name, layer, leaks, hint in CASES:
         x = np.random.default_rng(8).normal(size=(6, 4))
         given = x.copy()
-        try:
+        with running(f"For {name}, it"):
             answer = function(layer, given)
-        except Exception as error:
-            return Verdict(False, f"For {name}, it raised {type(error).__name__}: {error}")
         if answer is None or answer is ...:
-            return Verdict(False, "Your function returns nothing. Did you forget `return`?")
+            raise NotYet("Your function returns nothing. Did you forget `return`?")
         if not np.array_equal(given, x):
-            return Verdict(False, "Your function changes its input x. Change a copy of it.")
+            raise NotYet("Your function changes its input x. Change a copy of it.")
         try:
             found = bool(answer)
-        except ValueError:
-            return Verdict(False, "Your function returns several values. Return True or False.")
+        except (RuntimeError, ValueError):  # of a tensor, of an array
+            raise NotYet("Your function returns several values. Return True or False.") from None
         if found != leaks:
             told = "leaks, and your function says no" if leaks else "has no leak, but yours says so"
-            return Verdict(False, f"{name} {told}: {hint}.")
-    return Verdict(True, f"It judges all {len(CASES)} layers as it should.")
+            raise NotYet(f"{name} {told}: {hint}.")
+    return f"It judges all {len(CASES)} layers as it should."
 
 
-def _cumulative(x: Array, eps: float, ddof: int = 0) -> Array:
-    """Normalize each token by the statistics of the tokens up to it."""
+def _cumulative(
+    x: Array, eps: float, *, ddof: int = 0, outside: float = 0.0, itself: bool = True
+) -> Array:
+    """Normalize each token by the statistics of the tokens up to it, with or without itself."""
     y = np.empty_like(x)
     for place in range(x.shape[1]):
-        seen = x[:, : place + 1]
-        mean = seen.mean(axis=(1, 2), keepdims=True)
-        variance = seen.var(axis=(1, 2), ddof=ddof, keepdims=True)
-        y[:, place] = ((x[:, place : place + 1] - mean) / np.sqrt(variance + eps))[:, 0]
+        seen = x[:, : max(place + itself, 1)]
+        mean = seen.mean(axis=(1, 2), keepdims=True)[:, 0]
+        variance = seen.var(axis=(1, 2), ddof=ddof, keepdims=True)[:, 0]
+        y[:, place] = (x[:, place] - mean) / (np.sqrt(variance + eps) + outside)
     return y
-
-
-def _over(x: Array, eps: float, axes: tuple[int, ...]) -> Array:
-    centered = x - x.mean(axis=axes, keepdims=True)
-    return np.asarray(centered / np.sqrt((centered**2).mean(axis=axes, keepdims=True) + eps))
 
 
 def _averaged(x: Array, eps: float, square: bool) -> Array:
@@ -221,30 +207,12 @@ def _averaged(x: Array, eps: float, square: bool) -> Array:
     return np.asarray((x - mean) / np.sqrt(spread.cumsum(1) / counts + eps))
 
 
-def _by_feature(x: Array, eps: float) -> Array:
+def _per_token(x: Array, values: Array, squares: Array, eps: float) -> Array:
+    """Normalize by the sums of values and of squares so far, over the number of tokens so far."""
     counts = np.arange(1, x.shape[1] + 1)[:, None]
-    mean = x.cumsum(1) / counts
-    variance = np.maximum((x**2).cumsum(1) / counts - mean**2, 0.0)
+    mean = values.cumsum(1) / counts
+    variance = np.maximum(squares.cumsum(1) / counts - mean**2, 0.0)
     return np.asarray((x - mean) / np.sqrt(variance + eps))
-
-
-def _before(x: Array, eps: float) -> Array:
-    """The token itself left out of its statistics (but for the first)."""
-    y = _cumulative(x, eps)
-    for place in range(1, x.shape[1]):
-        seen = x[:, :place]
-        mean = seen.mean(axis=(1, 2), keepdims=True)
-        variance = seen.var(axis=(1, 2), keepdims=True)
-        y[:, place] = ((x[:, place : place + 1] - mean) / np.sqrt(variance + eps))[:, 0]
-    return y
-
-
-def _sums(x: Array, eps: float) -> Array:
-    """Divided by the number of tokens, where there are D values for each."""
-    counts = np.arange(1, x.shape[1] + 1)[:, None]
-    mean = x.sum(-1, keepdims=True).cumsum(1) / counts
-    squares = (x**2).sum(-1, keepdims=True).cumsum(1) / counts
-    return np.asarray((x - mean) / np.sqrt(np.maximum(squares - mean**2, 0.0) + eps))
 
 
 def _shared(x: Array, eps: float) -> Array:
@@ -254,43 +222,42 @@ def _shared(x: Array, eps: float) -> Array:
     return together.reshape(length, count, features).swapaxes(0, 1)
 
 
-def _outside(x: Array, eps: float) -> Array:
-    """Epsilon added to the standard deviation."""
-    y = np.empty_like(x)
-    for place in range(x.shape[1]):
-        seen = x[:, : place + 1]
-        mean, std = seen.mean(axis=(1, 2)), seen.std(axis=(1, 2))
-        y[:, place] = (x[:, place] - mean[:, None]) / (std[:, None] + eps)
-    return y
-
-
 CUMULATIVE_MISTAKES: dict[str, Callable[[Array, float], Array]] = {
-    "It is LayerNorm over D: each token has its own statistics.": lambda x, eps: _over(
-        x, eps, (-1,)
+    "It is LayerNorm over D: each token has its own statistics.": (
+        lambda x, eps: _normalized(x, -1, eps)
     ),
-    "It is LayerNorm over (L, D): later tokens are in the statistics.": lambda x, eps: _over(
-        x, eps, (1, 2)
+    "It is LayerNorm over (L, D): later tokens are in the statistics.": (
+        lambda x, eps: _normalized(x, (1, 2), eps)
     ),
-    "It normalizes each feature by itself. Take the features together.": _by_feature,
-    "It leaves the token itself out of its statistics. Include it.": _before,
+    "It normalizes each feature by itself. Take the features together.": (
+        lambda x, eps: _per_token(x, x, x**2, eps)
+    ),
+    "It leaves the token itself out of its statistics. Include it.": (
+        partial(_cumulative, itself=False)
+    ),
     "It averages the variances of the tokens. Their means differ as well: take the squares of all "
-    "values seen so far around the mean of all values seen so far.": lambda x, eps: _averaged(
-        x, eps, square=True
+    "values seen so far around the mean of all values seen so far.": (
+        partial(_averaged, square=True)
     ),
     "It takes the squares of each token around another mean. All values seen so far need the "
-    "same mean, the latest one.": lambda x, eps: _averaged(x, eps, square=False),
-    "It counts tokens. Each has D values: divide by the number of values.": _sums,
+    "same mean, the latest one.": partial(_averaged, square=False),
+    "It counts tokens. Each has D values: divide by the number of values.": (
+        lambda x, eps: _per_token(x, x.sum(-1, keepdims=True), (x**2).sum(-1, keepdims=True), eps)
+    ),
     "Its sequences share their statistics. Each has its own.": _shared,
     "It divides the squares by their number minus 1. Divide by their number.": (
-        lambda x, eps: _cumulative(x, eps, ddof=1)
+        partial(_cumulative, ddof=1)
     ),
     "It leaves epsilon out.": lambda x, _eps: _cumulative(x, 0.0),
-    "It adds epsilon to the standard deviation. Add it to the variance.": _outside,
+    "It adds epsilon to the standard deviation. Add it to the variance.": (
+        lambda x, eps: _cumulative(x, 0.0, outside=eps)
+    ),
 }
 """Wrong cumulative norms, by the message that each must get."""
 
 
-def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> Verdict:
+@checker
+def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> str:
     r"""Check a norm that takes one mean for all tokens so far, and stays causal.
 
     .. math::
@@ -303,9 +270,6 @@ def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> Verd
     Args:
         function: takes `x` of shape `(N, L, D)` and `eps`, returns y of the same shape.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_cumulative_norm(lambda x, eps: x)
         Not yet. For x of shape (2, 5, 3) and eps=0.25 the first wrong output is at token 1.
@@ -314,21 +278,15 @@ def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> Verd
     for shape, eps in (((2, 5, 3), 0.25), ((3, 3, 3), 1e-5), ((1, 7, 2), 0.5)):
         x = rng.normal(1.0, 2.0, shape) + 3 * rng.normal(size=(*shape[:2], 1))
         given = x.copy()
-        try:
+        with running(f"For x of shape {shape}, your function"):
             answer = function(given, eps)
-        except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            return Verdict(False, f"For x of shape {shape}, your function raised {told}")
         if answer is None:
-            return Verdict(False, "Your function returns nothing. Did you forget `return`?")
+            raise NotYet("Your function returns nothing. Did you forget `return`?")
         if not np.array_equal(given, x):
-            return Verdict(False, "Your function changes its input x. Compute a new array.")
-        values = as_array(answer, shape, "What your function returns")
-        if isinstance(values, Verdict):
-            return values
-        right = _cumulative(x, eps)
+            raise NotYet("Your function changes its input x. Compute a new array.")
+        values, right = as_array(answer, shape, "What your function returns"), _cumulative(x, eps)
         wrong = np.abs(values - right).max(axis=(0, 2)) > TOLERANCE
-        verdict = judge(
+        judge(
             values,
             right,
             {text: mistake(x, eps) for text, mistake in CUMULATIVE_MISTAKES.items()},
@@ -336,6 +294,4 @@ def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> Verd
             f"{int(wrong.argmax()) + 1}.",
             tolerance=TOLERANCE,
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "Each token is normalized by all values so far, and by none after it.")
+    return "Each token is normalized by all values so far, and by none after it."

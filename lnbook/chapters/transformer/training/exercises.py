@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
 __all__ = ["check_bigram_loss", "check_first_updates", "check_schedule"]
 
@@ -20,7 +21,8 @@ LR, WARM_UP = 0.002, 50
 TOLERANCE = 1e-6  # an answer in float32 is as good
 
 
-def check_first_updates(without: Any = None, with_warm_up: Any = None) -> Verdict:
+@checker
+def check_first_updates(without: Any = None, with_warm_up: Any = None) -> str:
     """Check the first two updates of Adam, without warm-up and with 50 steps of it.
 
     The gradients of the two parameters are 0.001 and -100, the learning rate is 0.002.
@@ -28,9 +30,6 @@ def check_first_updates(without: Any = None, with_warm_up: Any = None) -> Verdic
     Args:
         without: what is added to the two parameters in step 1 without warm-up.
         with_warm_up: the same with warm-up.
-
-    Returns:
-        The verdict; a known mistake is called by its name.
 
     Example:
         >>> check_first_updates([-2e-6, 0.2])
@@ -41,9 +40,6 @@ def check_first_updates(without: Any = None, with_warm_up: Any = None) -> Verdic
         (without, right, "Your pair without warm-up"),
         (with_warm_up, right / WARM_UP, "Your pair with warm-up"),
     ):
-        given = as_array(answer, (2,), what)
-        if isinstance(given, Verdict):
-            return given
         size = float(np.abs(expected).max())
         mistakes = {
             "A step goes against the gradient: turn the signs around.": -expected,
@@ -54,41 +50,21 @@ def check_first_updates(without: Any = None, with_warm_up: Any = None) -> Verdic
             "With warm-up, step 1 has one fiftieth of the learning rate.": right,
             "Steps count from 1, so the learning rate of the first is not 0.": np.zeros(2),
         }
-        verdict = judge(
-            given,
+        judge(
+            as_array(answer, (2,), what),
             expected,
             mistakes,
             otherwise=f"{what} is off. After one step, Adam's two averages are g and g squared.",
             tolerance=1e-3 * size,
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(
-        True, "Every parameter moves by the learning rate, however small its gradient is."
-    )
+    return "Every parameter moves by the learning rate, however small its gradient is."
 
 
-def _pairs(train: Integers, size: int, smooth: float = 1.0) -> Array:
-    counts = np.full((size, size), smooth)
+def _bigram(train: Integers, test: Integers, size: int, axis: int | None = 1) -> float:
+    counts = np.ones((size, size))
     np.add.at(counts, (train[:-1], train[1:]), 1.0)
-    return counts
-
-
-def _bigram(train: Integers, test: Integers, size: int) -> float:
-    counts = _pairs(train, size)
-    chances = counts / counts.sum(axis=1, keepdims=True)
+    chances = counts / counts.sum(axis=axis, keepdims=True)
     return float(-np.log(chances[test[:-1], test[1:]]).mean())
-
-
-def _by_columns(train: Integers, test: Integers, size: int) -> float:
-    counts = _pairs(train, size)
-    chances = counts / counts.sum(axis=0, keepdims=True)
-    return float(-np.log(chances[test[:-1], test[1:]]).mean())
-
-
-def _of_the_whole(train: Integers, test: Integers, size: int) -> float:
-    counts = _pairs(train, size)
-    return float(-np.log((counts / counts.sum())[test[:-1], test[1:]]).mean())
 
 
 def _unigram(train: Integers, test: Integers, size: int) -> float:
@@ -96,19 +72,12 @@ def _unigram(train: Integers, test: Integers, size: int) -> float:
     return float(-np.log(counts / counts.sum())[test[1:]].mean())
 
 
-def _unsmoothed(train: Integers, test: Integers, size: int) -> float:
-    counts = _pairs(train, size, smooth=0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        chances = counts / counts.sum(axis=1, keepdims=True)
-        return float(-np.log(chances[test[:-1], test[1:]]).mean())
-
-
 BIGRAM_MISTAKES: dict[str, Callable[[Integers, Integers, int], float]] = {
     "It only counts single characters: use the one before.": _unigram,
     "It divides by sums over columns: that is the chance of the character before, given the "
-    "next. Each row of the table should sum to 1.": _by_columns,
+    "next. Each row of the table should sum to 1.": partial(_bigram, axis=0),
     "It divides by the sum of the whole table: that is the chance of the pair. Each row should "
-    "sum to 1.": _of_the_whole,
+    "sum to 1.": partial(_bigram, axis=None),
     "It reads the table the wrong way around: the row is the character before, the column the "
     "next.": lambda train, test, size: _bigram(train, test[::-1], size),
     "The sign is wrong: a loss is minus the logarithm.": lambda *args: -_bigram(*args),
@@ -132,7 +101,8 @@ BIGRAM_MISTAKES: dict[str, Callable[[Integers, Integers, int], float]] = {
 """Wrong losses, by the message that each must get."""
 
 
-def check_bigram_loss(function: Callable[[Integers, Integers, int], Any]) -> Verdict:
+@checker
+def check_bigram_loss(function: Callable[[Integers, Integers, int], Any]) -> str:
     """Check a function that computes the test loss of a model that counts pairs.
 
     Calls `function(train, test, size)` with made-up texts.
@@ -140,9 +110,6 @@ def check_bigram_loss(function: Callable[[Integers, Integers, int], Any]) -> Ver
     Args:
         function: takes two texts as integers from 0 to `size` - 1, of shapes `(T,)` and `(U,)`,
             and returns the mean cross-entropy in nats, with 1 added to each count.
-
-    Returns:
-        The verdict; a known mistake is called by its name.
 
     Example:
         >>> check_bigram_loss(lambda train, test, size: 0.0)
@@ -152,31 +119,25 @@ def check_bigram_loss(function: Callable[[Integers, Integers, int], Any]) -> Ver
     for size, length in ((4, 60), (9, 300)):
         chances = rng.dirichlet(np.full(size, 0.5), size)
         train, test = (_chain(rng, chances, n) for n in (length, length // 2))
-        try:
+        with running("It"):
             answer = function(train.copy(), test.copy(), size)
-        except Exception as error:
-            return Verdict(False, f"It raises {type(error).__name__}: {error}")
-        right = _bigram(train, test, size)
         if isinstance(answer, (float, np.floating)) and not np.isfinite(answer):
-            return Verdict(
-                False, "It returns NaN or infinity: a pair of the test text was never seen. Add 1."
+            raise NotYet(
+                "It returns NaN or infinity: a pair of the test text was never seen. Add 1."
             )
-        given = as_array(answer, (), "What your function returns")
-        if isinstance(given, Verdict):
-            return given
-        verdict = judge(
-            given,
+        loss = as_array(answer, (), "What your function returns")
+        right = _bigram(train, test, size)
+        judge(
+            loss,
             np.array(right),
             {text: np.array(wrong(train, test, size)) for text, wrong in BIGRAM_MISTAKES.items()},
             otherwise=(
-                f"For an alphabet of {size} characters your loss is {float(given):.4f}, "
+                f"For an alphabet of {size} characters your loss is {float(loss):.4f}, "
                 f"but should be {right:.4f}."
             ),
             tolerance=TOLERANCE,
         )
-        if verdict is not None:
-            return verdict
-    return Verdict(True, "That is the loss of a model that counts pairs.")
+    return "That is the loss of a model that counts pairs."
 
 
 def _chain(rng: np.random.Generator, chances: Array, length: int) -> Integers:
@@ -219,7 +180,8 @@ SCHEDULE_MISTAKES: dict[str, Callable[[int, int, int], float]] = {
 """Wrong schedules, by the message that each must get."""
 
 
-def check_schedule(function: Callable[[int, int, int], Any]) -> Verdict:
+@checker
+def check_schedule(function: Callable[[int, int, int], Any]) -> str:
     r"""Check the learning rate of the original transformer.
 
     .. math::
@@ -231,28 +193,19 @@ def check_schedule(function: Callable[[int, int, int], Any]) -> Verdict:
         function: takes the step, counted from 1, the width D and the number w of steps of
             warm-up, and returns the learning rate.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_schedule(lambda step, width, warm_up: width**-0.5 * step**-0.5)
         Not yet. It has no warm-up: for small steps it should be step * warm_up ** -1.5.
     """
     cases = [(step, width, 40) for width in (64, 100) for step in (1, 7, 39, 40, 41, 90, 400)]
-    answers = []
+    rates = []
     for case in cases:
-        try:
+        with running("It"):
             answer = function(*case)
-        except Exception as error:
-            return Verdict(False, f"It raises {type(error).__name__}: {error}")
-        given = as_array(answer, (), f"What your function returns for step {case[0]}")
-        if isinstance(given, Verdict):
-            return given
-        answers.append(float(given))
-    right = np.array([_schedule(*case) for case in cases])
-    verdict = judge(
-        np.array(answers),
-        right,
+        rates.append(as_array(answer, (), f"What your function returns for step {case[0]}"))
+    judge(
+        np.array(rates),
+        np.array([_schedule(*case) for case in cases]),
         {
             text: np.array([wrong(*case) for case in cases])
             for text, wrong in SCHEDULE_MISTAKES.items()
@@ -260,4 +213,4 @@ def check_schedule(function: Callable[[int, int, int], Any]) -> Verdict:
         otherwise="The learning rates differ from the formula. Print a few beside your own.",
         tolerance=TOLERANCE,
     )
-    return verdict or Verdict(True, "It rises evenly to its peak, and then falls like a root.")
+    return "It rises evenly to its peak, and then falls like a root."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import Verdict, as_array, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
 __all__ = ["check_logit_bounds", "check_output_norm", "check_rms_xor"]
 
@@ -16,12 +16,32 @@ Array = NDArray[np.float64]
 Branch = Callable[[Array], Array]
 
 HEAD_SIZE, GAIN, SCALE = 64, 2.0, 10.0
-BOUNDS = np.array([32.0, 10.0])
+ROOT = HEAD_SIZE**0.5
+LAYER_NORM_BOUND, L2_BOUND = GAIN**2 * ROOT, SCALE
+
+LAYER_NORM_MISTAKES = {
+    "Query and key each have a gain of 2, so the product has a factor of 4.": GAIN * ROOT,
+    "This leaves the gains out.": ROOT,
+    "This forgets to divide by the root of the size of the head.": GAIN**2 * HEAD_SIZE,
+    "The length of a normalized row is the root of its size: query and key together give "
+    "64, before the division.": GAIN**2,
+    "The length of a normalized row is the root of its size, 8, not 64.": (
+        GAIN**2 * HEAD_SIZE**2 / ROOT
+    ),
+    "This is the bound with L2.": L2_BOUND,
+}
+L2_MISTAKES = {
+    "With L2, the scale replaces the division by the root of the size.": SCALE / ROOT,
+    "Unit vectors have the length 1, whatever the size of the head.": SCALE * HEAD_SIZE,
+    "With L2 there is one scale, not one for the query and one for the key.": SCALE**2,
+}
+
 CORNERS = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
 XOR = np.array([False, True, True, False])
 
 
-def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> Verdict:
+@checker
+def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> str:
     r"""Check the largest logits that two kinds of QK-norm allow.
 
     The head has 64 features. With LayerNorm on query and key, all gains are 2; with L2, the
@@ -31,64 +51,28 @@ def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> Verdict:
         layer_norm: the bound with LayerNorm.
         l2: the bound with L2.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_logit_bounds(16, 10)
         Not yet. Query and key each have a gain of 2, so the product has a factor of 4.
     """
-    values = []
-    for answer, name in ((layer_norm, "The bound with LayerNorm"), (l2, "The bound with L2")):
-        value = as_array(answer, (), name)
-        if isinstance(value, Verdict):
-            return value
-        values.append(value)
-    root = HEAD_SIZE**0.5
-    first = judge(
-        values[0],
-        BOUNDS[0],
-        {
-            "Query and key each have a gain of 2, so the product has a factor of 4.": np.array(
-                GAIN * root
-            ),
-            "This leaves the gains out.": np.array(root),
-            "This forgets to divide by the root of the size of the head.": np.array(
-                GAIN**2 * HEAD_SIZE
-            ),
-            "The length of a normalized row is the root of its size: query and key together give "
-            "64, before the division.": np.array(GAIN**2),
-            "The length of a normalized row is the root of its size, 8, not 64.": np.array(
-                GAIN**2 * HEAD_SIZE**2 / root
-            ),
-            "This is the bound with L2.": BOUNDS[1],
-        },
+    first = as_array(layer_norm, (), "The bound with LayerNorm")
+    second = as_array(l2, (), "The bound with L2")
+    judge(
+        first,
+        np.array(LAYER_NORM_BOUND),
+        {text: np.array(wrong) for text, wrong in LAYER_NORM_MISTAKES.items()},
         otherwise="How long is a row of 64 features after LayerNorm? The product of two such rows "
         "is largest if they point the same way.",
         tolerance=1e-6,
     )
-    if first is not None:
-        return first
-    second = judge(
-        values[1],
-        BOUNDS[1],
-        {
-            "With L2, the scale replaces the division by the root of the size.": np.array(
-                SCALE / root
-            ),
-            "Unit vectors have the length 1, whatever the size of the head.": np.array(
-                SCALE * HEAD_SIZE
-            ),
-            "With L2 there is one scale, not one for the query and one for the key.": np.array(
-                SCALE**2
-            ),
-        },
+    judge(
+        second,
+        np.array(L2_BOUND),
+        {text: np.array(wrong) for text, wrong in L2_MISTAKES.items()},
         otherwise="The product of two unit vectors is at most 1.",
         tolerance=1e-6,
     )
-    if second is not None:
-        return second
-    return Verdict(True, "Neither bound depends on the inputs or on the weights before the norm.")
+    return "Neither bound depends on the inputs or on the weights before the norm."
 
 
 def _branches(rng: np.random.Generator) -> tuple[Branch, Branch, Branch, Branch]:
@@ -169,7 +153,8 @@ OUTPUT_NORM_MISTAKES: Mapping[str, Callable[[Array, tuple[Branch, ...]], Array]]
 }
 
 
-def check_output_norm(block: Any = None) -> Verdict:
+@checker
+def check_output_norm(block: Any = None) -> str:
     r"""Check a block that normalizes what its branches write, and nothing else.
 
     .. math::
@@ -180,41 +165,39 @@ def check_output_norm(block: Any = None) -> Verdict:
         block: takes `x` of shape `(L, D)` and four functions, `attention`, `feed_forward`,
             `norm1` and `norm2`, and returns the output of the block.
 
-    Returns:
-        The verdict; a known mistake is called by its name.
-
     Example:
         >>> check_output_norm(lambda x, attention, feed_forward, norm1, norm2: x + attention(x))
         Not yet. A branch should read the stream as it is; its output is normalized and added.
     """
     if block is None or block is ...:
-        return Verdict(False, "Your block is still missing.")
+        raise NotYet("Your block is still missing.")
     rng = np.random.default_rng(3)
     parts = _branches(rng)
     x = 2.0 * rng.normal(size=(4, 6)) + 0.5
     given = x.copy()
-    try:
+    with running("Your block"):
         answer = block(x, *parts)
-    except Exception as error:
-        return Verdict(False, f"Your block raised {type(error).__name__}: {error}")
     if not np.array_equal(x, given):
-        return Verdict(False, "Your block changes its input: write x = x + ..., not x += ...")
+        raise NotYet("Your block changes its input: write x = x + ..., not x += ...")
     if answer is None:
-        return Verdict(False, "Your block returns nothing.")
-    array = as_array(answer, x.shape, "The output")
-    if isinstance(array, Verdict):
-        return array
-    wrong = judge(
-        array,
+        raise NotYet("Your block returns nothing.")
+    judge(
+        as_array(answer, x.shape, "The output"),
         _placed(x, parts, "out"),
         {message: mistake(x, parts) for message, mistake in OUTPUT_NORM_MISTAKES.items()},
         otherwise="A branch should read the stream as it is; its output is normalized and added.",
-        tolerance=1e-9,
     )
-    return wrong or Verdict(True, "Each branch reads the stream as it is, and writes normalized.")
+    return "Each branch reads the stream as it is, and writes normalized."
 
 
-def check_rms_xor(W: Any = None, b: Any = None, v: Any = None, c: Any = None) -> Verdict:  # noqa: N803
+def _read(value: Any, shape: tuple[int, ...], name: str) -> Array:
+    if isinstance(value, list) and any(isinstance(row, list) and ... in row for row in value):
+        raise NotYet(f"{name} still has a '...' in it.")
+    return as_array(value, shape, name)
+
+
+@checker
+def check_rms_xor(W: Any = None, b: Any = None, v: Any = None, c: Any = None) -> str:  # noqa: N803
     r"""Check a network of width 2 with RMSNorm that computes XOR of two inputs, -1 or 1.
 
     .. math::
@@ -228,39 +211,21 @@ def check_rms_xor(W: Any = None, b: Any = None, v: Any = None, c: Any = None) ->
         v: shape `(2,)`.
         c: one number.
 
-    Returns:
-        The verdict; it names the points that come out wrong.
-
     Example:
         >>> check_rms_xor([[1, 1], [0, 0]], [0, 0], [1, 0], 0)
         Not yet. The score is wrong at (-1, 1), (1, -1) and (1, 1).
     """
-    shapes: tuple[tuple[Any, tuple[int, ...], str], ...] = (
-        (W, (2, 2), "W"),
-        (b, (2,), "b"),
-        (v, (2,), "v"),
-        (c, (), "c"),
-    )
-    read = []
-    for value, shape, name in shapes:
-        if isinstance(value, list) and any(isinstance(row, list) and ... in row for row in value):
-            return Verdict(False, f"{name} still has a '...' in it.")
-        array = as_array(value, shape, name)
-        if isinstance(array, Verdict):
-            return array
-        read.append(array)
-    weight, bias, head, offset = read
+    weight, bias = _read(W, (2, 2), "W"), _read(b, (2,), "b")
+    head, offset = _read(v, (2,), "v"), _read(c, (), "c")
     hidden = CORNERS @ weight.T + bias
     normalized = hidden / np.sqrt((hidden**2).mean(-1, keepdims=True) + 1e-5)
     scores = normalized @ head + offset
     if np.array_equal(scores < 0, XOR) and np.array_equal(scores > 0, ~XOR):
-        return Verdict(False, "All four are the wrong way around: change the signs of v and c.")
-    right = np.where(XOR, scores > 0, scores < 0)
-    wrong = CORNERS[~right]
+        raise NotYet("All four are the wrong way around: change the signs of v and c.")
+    wrong = CORNERS[~np.where(XOR, scores > 0, scores < 0)]
     if not len(wrong):
-        return Verdict(True, "Four points, and RMSNorm of two features tells them apart.")
+        return "Four points, and RMSNorm of two features tells them apart."
     if np.ptp(scores) < 1e-9:
-        return Verdict(False, "The score is the same at all four points.")
-    names = [f"({x:.0f}, {y:.0f})" for x, y in wrong]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return Verdict(False, f"The score is wrong at {listed}.")
+        raise NotYet("The score is the same at all four points.")
+    *names, last = (f"({x:.0f}, {y:.0f})" for x, y in wrong)
+    raise NotYet(f"The score is wrong at {', '.join(names)}{' and ' if names else ''}{last}.")

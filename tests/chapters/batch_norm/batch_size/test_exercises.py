@@ -67,6 +67,12 @@ def resets_after(model, x, y):
     return share
 
 
+def refuses_evaluation(model, x, y):
+    if not model.training:
+        raise ValueError("train first")
+    return right(model, x, y)
+
+
 def test_accuracy_right() -> None:
     assert exercises.check_accuracy(right).correct
     assert exercises.check_accuracy(lambda *a: torch.tensor(right(*a))).correct
@@ -86,6 +92,7 @@ def test_accuracy_right() -> None:
         (lambda m, x, y: None, "is still missing"),
         (lambda m, x, y: (m.eval()(x).argmax(1) == y).double(), "has the shape (40,)"),
         (lambda m, x, y: m(y), "raised RuntimeError"),
+        (refuses_evaluation, "raised ValueError: train first"),
     ],
 )
 def test_accuracy_wrong(function: object, expected: str) -> None:

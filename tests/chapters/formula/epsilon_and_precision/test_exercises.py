@@ -38,9 +38,10 @@ def test_merge_agrees_with_the_whole_row() -> None:
         assert merged == pytest.approx((row.mean(), 10 * row.var()), rel=1e-12)
 
 
-@pytest.mark.parametrize("message", exercises.MISTAKES)
+@pytest.mark.parametrize("message", exercises._mistakes(3, 6.0, 26.0, 2, 2.5, 4.5))
 def test_merge_names_each_mistake(message: str) -> None:
-    assert exercises.check_merge(exercises.MISTAKES[message]) == Verdict(False, message)
+    verdict = exercises.check_merge(lambda *given: exercises._mistakes(*given)[message])
+    assert verdict == Verdict(False, message)
 
 
 def by_squares(n_a, mean_a, total_a, n_b, mean_b, total_b):
@@ -53,10 +54,7 @@ def by_squares(n_a, mean_a, total_a, n_b, mean_b, total_b):
     ("merge", "expected"),
     [
         (lambda *_: None, "returns nothing. Did you forget `return`?"),
-        (lambda *_: ..., "is still missing"),
-        (lambda *_: 1.0, "should be numbers of shape (2,), but is one number"),
         (lambda *_: (1.0, 2.0, 3.0), "has the shape (3,)"),
-        (lambda *_: (1.0, np.nan), "holds NaN"),
         (lambda *_: 1 / 0, "raised ZeroDivisionError"),
         (lambda *s: (textbook(*s)[0] + 1.0, textbook(*s)[1]), "the mean should be 4.6"),
         (by_squares, "right on paper, but cancels"),
@@ -77,15 +75,10 @@ def test_choose_eps_right(eps: object) -> None:
     ("eps", "expected"),
     [
         (..., "Your eps is still missing"),
-        (None, "Your eps is still missing"),
-        ("small", "should be one number"),
         (0.0, "must be above 0"),
         (-1e-5, "must be above 0"),
         (1e-7, "stretched by up to 3162"),
-        (1e-12, "stretched by up to 1000000"),
         (5.2e-5, "comes out with 0.990 instead"),
-        (1e-3, "choose a smaller eps"),
-        (float("nan"), "holds NaN"),
     ],
 )
 def test_choose_eps_wrong(eps: object, expected: str) -> None:
@@ -111,7 +104,6 @@ def test_which_eps_right(eps: float) -> None:
         (0.0005, "This is the variance of the row"),
         (1 / 3, "This is the variance of the output"),
         (1e-5, "would not give that output"),
-        ([1e-3, 1e-3], "should be one number"),
     ],
 )
 def test_which_eps_wrong(eps: object, expected: str) -> None:

@@ -118,11 +118,6 @@ def crashes(candidate: type[nn.Module]) -> bool:
     return bool(candidate((4, 5))(torch.zeros(2, 3)).sum())
 
 
-def in_32_bits(candidate: type[nn.Module]) -> bool:
-    x = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 10))).float()
-    return torch.equal(candidate(10)(x), nn.LayerNorm(10)(x.double().float() * 1.0001))
-
-
 def usual(candidate: type[nn.Module]) -> bool:
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 10)))
     ours, theirs = candidate(10, dtype=torch.float64), nn.LayerNorm(10, dtype=torch.float64)
@@ -147,21 +142,14 @@ def changes_its_mind() -> Callable[[type[nn.Module]], bool]:
     [
         (never, "refuses nn.LayerNorm:\nit returned False.\nCompute in float64, or widen"),
         (crashes, "refuses nn.LayerNorm:\nRuntimeError: Given normalized_shape"),
-        (in_32_bits, "refuses nn.LayerNorm:\nit returned False"),
-        (lambda _c: [][0], "refuses nn.LayerNorm:\nIndexError"),
         (lambda c: torch.ones(3) == (0 * c(3)(torch.ones(3)) + 1), "it returned an array"),
         (lambda c: c is nn.LayerNorm, "refuses the LayerNorm of lnbook"),
-        (lambda _c: True, "lets 12 of 12 wrong modules pass"),
-        (lambda _c: None, "lets 12 of 12 wrong modules pass"),
-        (shapes_only, "lets 12 of 12"),
+        (shapes_only, "lets 12 of 12 wrong modules pass"),
         (forgets_return, "lets 12 of 12 wrong modules pass.\nDoes it compare the outputs"),
         (usual, "lets 6 of 12 wrong modules pass.\nThe first: eps outside the root."),
         (lambda c: agree(c, eps=0.1), "lets 1 of 12 wrong modules pass.\nThe first: one-pass"),
-        (lambda c: agree(c, eps=0.1, shape=(5,)), "one-pass variance. Use a mean"),
-        (lambda c: strong(c) if c is not ALL_WRONG["no eps"] else True, "The first: no eps"),
         (changes_its_mind(), "It passed before: does your data change?"),
         ("a test", "Give the function itself"),
-        (..., "Give the function itself"),
     ],
 )
 def test_a_weak_or_broken_test_is_told_why(test: object, expected: str) -> None:
@@ -179,14 +167,18 @@ def test_a_test_that_misses_one_module_gets_its_hint(name: str) -> None:
     )
 
 
-class Pixelwise(nn.Module):
-    """The right answer, with the parameters that the exercise asks for."""
+class NoForward(nn.Module):
+    """The parameters that the exercise asks for, and nothing else."""
 
     def __init__(self, channels: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
+
+
+class Pixelwise(NoForward):
+    """The right answer."""
 
     def forward(self, x: Tensor) -> Tensor:
         last = x.permute(0, 2, 3, 1)
@@ -211,26 +203,15 @@ def test_layer_norm_2d_right(candidate: type[nn.Module]) -> None:
     assert exercises.check_layer_norm_2d(candidate).correct
 
 
-def wrong_2d(formula: exercises.PixelFormula) -> type[nn.Module]:
+@pytest.mark.parametrize(
+    "message", exercises._mistakes_2d(torch.eye(2)[None, :, None], *torch.eye(2), eps=1.0)
+)
+def test_layer_norm_2d_names_each_mistake(message: str) -> None:
     class Wrong(Pixelwise):
         def forward(self, x: Tensor) -> Tensor:
-            return formula(x, self.weight, self.bias, self.eps)
+            return exercises._mistakes_2d(x, self.weight, self.bias, self.eps)[message]
 
-    return Wrong
-
-
-@pytest.mark.parametrize("message", exercises.MISTAKES_2D)
-def test_layer_norm_2d_names_each_mistake(message: str) -> None:
-    formula = exercises.MISTAKES_2D[message]
-    verdict = exercises.check_layer_norm_2d(wrong_2d(formula))
-    assert verdict == Verdict(False, message)
-
-
-class NoForward(nn.Module):
-    def __init__(self, channels: int, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(channels))
-        self.bias = nn.Parameter(torch.zeros(channels))
+    assert exercises.check_layer_norm_2d(Wrong) == Verdict(False, message)
 
 
 class PlainTensors(nn.Module):

@@ -24,9 +24,7 @@ def test_same_output_right(row: object) -> None:
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (..., "Your row is still missing"),
-        ([..., ..., ...], "still has a '...' in it"),
-        ([1.0, 2.0], "should be numbers of shape (3,), but has the shape (2,)"),
+        ([1.0, 2.0], "Your row should be numbers of shape (3,), but has the shape (2,)"),
         ([5.0, 5.0, 5.0], "This row is constant"),
         (10 + 2 * CENTERED, "Divide them by their own deviation first"),
         (2 * XHAT, "the mean is not: add 10"),
@@ -55,8 +53,7 @@ def test_stands_out_right(row: object) -> None:
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (..., "Your row is still missing"),
-        ([1.0, 0.0], "should be numbers of shape (5,)"),
+        ([1.0, 0.0], "Your row should be numbers of shape (5,)"),
         (np.ones(5), "This row is constant"),
         ([-1, 0, 0, 0, 0], "as far down as possible"),
         ([0, 1, 0, 0, 0], "is -0.500. Make the first feature the largest one."),
@@ -94,15 +91,15 @@ def test_center_weights_right(function) -> None:
 def test_what_is_right_turns_layer_norm_into_rms_norm() -> None:
     rng = np.random.default_rng(5)
     weight, bias, x = rng.normal(size=(6, 4)), rng.normal(size=6), rng.normal(size=(9, 4))
-    new_weight, new_bias = exercises._right(weight, bias)
+    new_weight, new_bias = right(weight, bias)
     a = x @ new_weight.T + new_bias
     rms = a / np.sqrt((a**2).mean(axis=-1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(rms, reference.layer_norm(x @ weight.T + bias, 6), atol=1e-12)
 
 
-@pytest.mark.parametrize("message", exercises.WEIGHT_MISTAKES)
+@pytest.mark.parametrize("message", exercises._mistakes(np.eye(2), np.arange(2.0)))
 def test_center_weights_names_each_mistake(message: str) -> None:
-    verdict = exercises.check_center_weights(exercises.WEIGHT_MISTAKES[message])
+    verdict = exercises.check_center_weights(lambda w, b: exercises._mistakes(w, b)[message])
     assert verdict == Verdict(False, message)
 
 

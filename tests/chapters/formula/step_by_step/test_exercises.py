@@ -64,10 +64,9 @@ def test_normalize_rows_right() -> None:
     assert exercises.check_normalize_rows(lambda x, eps: right(x, eps).tolist()).correct
 
 
-@pytest.mark.parametrize("message", exercises.MISTAKES)
+@pytest.mark.parametrize("message", exercises._mistakes(np.eye(2), 1.0))
 def test_normalize_rows_names_each_mistake(message: str) -> None:
-    with np.errstate(all="ignore"):
-        verdict = exercises.check_normalize_rows(exercises.MISTAKES[message])
+    verdict = exercises.check_normalize_rows(lambda x, eps: exercises._mistakes(x, eps)[message])
     assert verdict == Verdict(False, message)
 
 
@@ -82,7 +81,6 @@ def changes_its_input(x: np.ndarray, eps: float) -> np.ndarray:
     [
         (lambda _x, _eps: None, "returns nothing. Did you forget `return`?"),
         (lambda x, _eps: x.mean(-1), "should be numbers of shape (3, 5), but has the shape (3,)"),
-        (lambda x, _eps: x - x.mean(-1), "Your function raised ValueError"),
         (lambda x, _eps: x - x.mean(-1), "Did you keep the axis with keepdims=True?"),
         (lambda _x, _eps: 1 / 0, "raised ZeroDivisionError: division by zero (x had the shape"),
         (lambda x, eps: right(x.astype(np.float32), eps), "compute in float64"),
@@ -122,8 +120,3 @@ def test_target_wrong(weight: object, bias: object, expected: str) -> None:
     verdict = exercises.check_target(weight, bias)
     assert not verdict.correct
     assert expected in verdict.message
-
-
-def test_a_verdict_reads_as_a_sentence() -> None:
-    assert repr(Verdict(True, "Well done.")) == "Correct. Well done."
-    assert repr(Verdict(False, "Try again.")) == "Not yet. Try again."

@@ -55,10 +55,8 @@ def test_counts_wrong(name: str) -> None:
         assert verdict == Verdict(False, f"{name}: {message}")
     assert "multiply the sizes" in exercises.check_counts(**{**RIGHT, name: 77}).message
     assert f"{name} is still missing" in exercises.check_counts(**{**RIGHT, name: ...}).message
-    for odd in ("many", (8, 20), 0.5, np.nan):
-        verdict = exercises.check_counts(**{**RIGHT, name: odd})
-        assert not verdict.correct
-        assert "should be one whole number" in verdict.message
+    odd = exercises.check_counts(**{**RIGHT, name: (8, 20)})
+    assert odd == Verdict(False, f"{name} should be one whole number, but is (8, 20).")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +106,6 @@ def test_mystery_right(answer: tuple[object, ...]) -> None:
     ("answer", "expected"),
     [
         ((), "A is still missing"),
-        ((...,), "A is still missing"),
         (("D",), "A: change one entry, and outputs at other places along L move too.\nL is"),
         (("N",), "along L and D move too.\nL and D are missing"),
         (("NLD",), "A: change one entry, and no output elsewhere along N moves.\nLeave N out"),

@@ -29,8 +29,6 @@ DY = np.array([4.0, 1.0, 0.0, -2.0])
     ("answer", "expected"),
     [
         ((), "Your dL/dx is still missing"),
-        ((..., ...), "Your dL/dx is still missing"),
-        (([0.6, ..., 0.1, 0.2],), "still has a '...' in it"),
         ((DX[:3],), "has the shape (3,)"),
         (((DY - 0.75 - XHAT * -0.875) / 4,), "leaves gamma out"),
         (((G + XHAT) / 4,), "lacks the mean of g"),
@@ -52,7 +50,6 @@ DY = np.array([4.0, 1.0, 0.0, -2.0])
         ((DX, 4 * DGAMMA), "x - mean in place of xhat"),
         ((DX, -DGAMMA), "signs are the wrong way around"),
         ((DX, DGAMMA + 0.02), "Your dL/dgamma is off"),
-        ((DX, DGAMMA.sum()), "but is one number"),
     ],
 )
 def test_by_hand_wrong(answer: tuple[object, ...], expected: str) -> None:
@@ -95,18 +92,23 @@ def test_rms_norm_backward_right() -> None:
         )
 
 
-@pytest.mark.parametrize("message", exercises.DX_MISTAKES)
+EXAMPLE = (np.eye(2), np.eye(2), np.ones(2), 1.0)
+
+
+@pytest.mark.parametrize("message", exercises._dx_mistakes(*EXAMPLE))
 def test_rms_norm_backward_names_each_mistake_in_dx(message: str) -> None:
-    wrong = exercises.DX_MISTAKES[message]
-    verdict = exercises.check_rms_norm_backward(lambda *args: (wrong(*args), rms_dweight(*args)))
-    assert verdict == Verdict(False, message)
+    def wrong(*args):
+        return exercises._dx_mistakes(*args)[message], rms_dweight(*args)
+
+    assert exercises.check_rms_norm_backward(wrong) == Verdict(False, message)
 
 
-@pytest.mark.parametrize("message", exercises.DWEIGHT_MISTAKES)
+@pytest.mark.parametrize("message", exercises._dweight_mistakes(*EXAMPLE))
 def test_rms_norm_backward_names_each_mistake_in_dweight(message: str) -> None:
-    wrong = exercises.DWEIGHT_MISTAKES[message]
-    verdict = exercises.check_rms_norm_backward(lambda *args: (rms_dx(*args), wrong(*args)))
-    assert verdict == Verdict(False, message)
+    def wrong(*args):
+        return rms_dx(*args), exercises._dweight_mistakes(*args)[message]
+
+    assert exercises.check_rms_norm_backward(wrong) == Verdict(False, message)
 
 
 def layer_norm_backward(dy, x, weight, eps):
@@ -123,9 +125,7 @@ def changes_its_input(dy, x, weight, eps):
     ("function", "expected"),
     [
         (lambda *_: None, "returns nothing"),
-        (lambda *_: ..., "should return the pair"),
         (lambda dy, *_: (dy, dy, dy), "should return the pair"),
-        (lambda *args: (rms_dx(*args),), "should return the pair"),
         (lambda *args: (rms_dx(*args).sum(0), 0.0), "Your dx should be numbers of shape"),
         (lambda *args: (rms_dx(*args), None), "Your dweight is still missing"),
         (lambda *args: (rms_dx(*args), rms_dweight(*args)[:-1]), "but has the shape (4,)"),

@@ -19,15 +19,12 @@ def test_contrast_right_is_that_of_a_norm() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (None, "still missing"),
-        (..., "still missing"),
         (16, "before the norm"),
         (1, "right without eps"),
         (0.99619, "faint pixel divided by the white"),
         (1.00765, "factor of the variances"),
         (1.00026, "added eps to the standard deviation"),
         (2.0, "Work out"),
-        ([1.0, 2.0], "one number"),
     ],
 )
 def test_contrast_wrong(answer: object, expected: str) -> None:
@@ -103,7 +100,6 @@ def test_patience_right_is_that_of_adam() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (None, "still missing"),
         (459, "beta_1"),
         (20_700, "squares"),
         (55_200, "share 1 - beta_2"),

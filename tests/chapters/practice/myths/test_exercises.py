@@ -93,8 +93,7 @@ def test_order_right(x: object, gamma: object) -> None:
 @pytest.mark.parametrize(
     ("x", "gamma", "expected"),
     [
-        (..., ..., "Your row is still missing"),
-        ([..., ..., ...], [1, 1, 1], "Your row still has a '...'"),
+        (..., [1, 1, 1], "Your row is still missing"),
         ([1, 2, 9], [1, 2], "Your gamma should be numbers of shape (3,)"),
         ([1, 2, 9], [1, -3, 1], "a negative one is too easy"),
         ([1, 2, 9], [1, 0, 1], "Every gamma should be positive"),
@@ -143,11 +142,8 @@ def changes_its_input(x, eps):
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (lambda _x, _eps: None, "returns nothing"),
         (lambda x, eps: eps / x.var(axis=-1), exercises.NO_EPS),
-        (lambda x, eps: x.var() + y, "Your function raised NameError"),  # noqa: F821
         (lambda x, _eps: 3.0, "Your answer should be numbers of shape (4,)"),
-        (lambda x, _eps: x, "Your answer should be numbers of shape (4,)"),
         (lambda x, _eps: [[1.0], [2.0, 3.0]], "Your answer should be numbers of shape (4,)"),
         (lambda x, _eps: 0 * x[:, 0], "For eps = 0.001 it is off by up to 1"),
         (lambda x, eps: eps / (x.var(axis=-1) + eps) + 1e-5, "it is off by up to 1e-05"),

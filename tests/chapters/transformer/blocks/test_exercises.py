@@ -259,8 +259,3 @@ def test_pre_block_names_what_is_missing() -> None:
 
     verdict = exercises.check_pre_block(NoSecondNorm)
     assert verdict.message == "Your block lacks parameters: norm2.weight and 1 more."
-
-
-def test_every_mistake_has_an_output_of_its_own() -> None:
-    messages = list(exercises.PRE_MISTAKES)
-    assert len(messages) == len(set(messages)) == 13

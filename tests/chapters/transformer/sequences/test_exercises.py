@@ -131,6 +131,7 @@ def one_feature(layer, x):
         (lambda layer, x: None, "returns nothing"),
         (lambda layer, x: 1 / 0, "For LayerNorm over D, it raised ZeroDivisionError"),
         (lambda layer, x: np.abs(layer(change(x, 5)) - layer(x)) > 1, "returns several values"),
+        (lambda layer, x: torch.tensor([True, False]), "returns several values"),
         (lambda layer, x: True, "LayerNorm over D has no leak, but yours says so"),
         (lambda layer, x: False, "LayerNorm over (L, D) leaks, and your function says no"),
         (lambda layer, x: bool((layer(change(x, 2)) != layer(x)).any()), "itself is no leak"),

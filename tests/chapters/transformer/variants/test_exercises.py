@@ -18,9 +18,9 @@ def test_logit_bounds_are_reached() -> None:
     """By a query and a key that point the same way."""
     z = np.tile([1.0, -1.0], 32)
     row = 2 * (z - z.mean()) / z.std()
-    assert row @ row / 8 == pytest.approx(exercises.BOUNDS[0])
+    assert row @ row / 8 == pytest.approx(exercises.LAYER_NORM_BOUND)
     unit = z / np.linalg.norm(z)
-    assert 10 * unit @ unit == pytest.approx(exercises.BOUNDS[1])
+    assert 10 * unit @ unit == pytest.approx(exercises.L2_BOUND)
 
 
 @pytest.mark.parametrize(
