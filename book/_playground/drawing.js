@@ -109,19 +109,21 @@
     return h("data", { value: String(value), "data-name": name }, shown);
   }
 
-  /** The names of the colors: those of the site, and what they are outside of it. */
+  /** The colors, by what they stand for: those of lnbook/notebook/palette.toml. */
   const color = {
-    ink: "var(--ln-ink, #1F2430)",
-    paper: "var(--ln-paper, #FFFFFF)",
-    muted: "var(--ln-muted, #5B6472)",
-    rule: "var(--ln-rule, #D5D9E0)",
-    surface: "var(--ln-surface, #F4F6F8)",
-    blue: "var(--ln-blue, #0072B2)",
-    vermilion: "var(--ln-vermilion, #D55E00)",
-    green: "var(--ln-green, #00795A)",
-    purple: "var(--ln-purple, #A8558A)",
-    orange: "var(--ln-orange, #B57500)",
-    sky: "var(--ln-sky, #56B4E9)",
+    ink: "var(--ln-ink)",
+    paper: "var(--ln-paper)",
+    muted: "var(--ln-muted)",
+    rule: "var(--ln-rule)",
+    surface: "var(--ln-surface)",
+    region: "var(--ln-region)",
+    highlight: "var(--ln-highlight)",
+    changed: "var(--ln-changed)",
+    backward: "var(--ln-backward)",
+    first: "var(--ln-first)",
+    third: "var(--ln-third)",
+    fourth: "var(--ln-fourth)",
+    fifth: "var(--ln-fifth)",
   };
 
   /** The drawing of a figure: an image with a text, or, once it is live, a group of controls. */

@@ -80,9 +80,9 @@
         width: CELL_WIDTH - 3,
         height: CELL_HEIGHT - 3,
         rx: 4,
-        fill: shares ? color.sky : color.surface,
+        fill: shares ? color.region : color.surface,
         "fill-opacity": shares ? "0.42" : "1",
-        stroke: chosen ? color.vermilion : shares ? color.blue : color.rule,
+        stroke: chosen ? color.changed : shares ? color.highlight : color.rule,
         "stroke-width": chosen ? "3" : "1",
       }),
       h(
@@ -96,7 +96,7 @@
         },
         shown
       ),
-      result.moved[cell] && h("rect", { x: x + CELL_WIDTH / 2 - 8, y: y + CELL_HEIGHT - 7, width: 16, height: 3, rx: 1.5, fill: color.purple })
+      result.moved[cell] && h("rect", { x: x + CELL_WIDTH / 2 - 8, y: y + CELL_HEIGHT - 7, width: 16, height: 3, rx: 1.5, fill: color.fourth })
     );
   }
 

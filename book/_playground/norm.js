@@ -203,13 +203,13 @@
     const [up, middle, down] = [sigma, 0, -sigma].map((d) => place.scale(result.mean + d));
     const apart = Math.abs(middle - up) < 18 ? middle - 18 : up;
     return [
-      heading(place, "x", "the row: drag it", color.blue),
+      heading(place, "x", "the row: drag it", color.first),
       frame(place),
-      h("rect", { x: LEFT, y: up, width: RIGHT - LEFT, height: Math.max(0, down - up), fill: color.sky, "fill-opacity": "0.16" }),
+      h("rect", { x: LEFT, y: up, width: RIGHT - LEFT, height: Math.max(0, down - up), fill: color.region, "fill-opacity": "0.16" }),
       line(LEFT, middle, RIGHT, middle, color.ink, { "stroke-dasharray": "5 4", "stroke-width": "1.3" }),
       aside(middle, "μ", fixed(result.mean), color.ink),
       aside(apart, "σ", fixed(sigma), color.muted),
-      state.x.map((value, i) => handle(state, place, "x", i, value, result.mean, color.blue, "x", 0.1, live)),
+      state.x.map((value, i) => handle(state, place, "x", i, value, result.mean, color.first, "x", 0.1, live)),
     ];
   }
 
@@ -228,9 +228,9 @@
     const place = panel(top, 72, -2, 2);
     place.headroom = 22;
     return [
-      heading(place, "∂L/∂y", "what comes back: drag it", color.purple),
+      heading(place, "∂L/∂y", "what comes back: drag it", color.fourth),
       frame(place),
-      state.dy.map((value, i) => handle(state, place, "dy", i, value, 0, color.purple, "dL/dy ", 0.1, live)),
+      state.dy.map((value, i) => handle(state, place, "dy", i, value, 0, color.fourth, "dL/dy ", 0.1, live)),
     ];
   }
 
@@ -250,12 +250,12 @@
       state.alt,
       live,
       rowPanel(state, result, live),
-      plainPanel(state, 218, "x̂", "normalized", result.xhat, color.green, 2.5),
-      plainPanel(state, 334, "y = γ x̂ + β", "the output", result.y, color.orange, 2.5),
+      plainPanel(state, 218, "x̂", "normalized", result.xhat, color.third, 2.5),
+      plainPanel(state, 334, "y = γ x̂ + β", "the output", result.y, color.fifth, 2.5),
       parameters(state, 423),
       state.gradient && [
         upstreamPanel(state, 488, live),
-        plainPanel(state, 604, "∂L/∂x", "what passes through to the row", result.dx, color.vermilion, 0.1),
+        plainPanel(state, 604, "∂L/∂x", "what passes through to the row", result.dx, color.backward, 0.1),
       ]
     );
   }

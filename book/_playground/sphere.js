@@ -113,28 +113,28 @@
       live,
       h("rect", { width: WIDTH, height: HEIGHT, fill: "transparent", class: "ln-play-turn", "data-drag": live ? "" : null, "data-act": live ? "view" : null }),
       h("g", { "pointer-events": "none" }, [
-        h("path", { d: circle(RIM), fill: color.sky, "fill-opacity": "0.13", stroke: color.rule }),
-        h("path", { d: d([high, plus(high, outward), plus(low, outward), low].map(at)) + "Z", fill: color.purple, "fill-opacity": "0.10" }),
+        h("path", { d: circle(RIM), fill: color.region, "fill-opacity": "0.13", stroke: color.rule }),
+        h("path", { d: d([high, plus(high, outward), plus(low, outward), low].map(at)) + "Z", fill: color.fourth, "fill-opacity": "0.10" }),
         segment(low, high, color.muted, { "stroke-dasharray": "2 5" }),
         [[2.4, 0, 0], [0, 2.4, 0], [0, 0, 2.4]].map((p, i) => [
           segment(origin, p, color.rule, { "stroke-width": "1.5" }),
           label(scaled(p, 1.1), ["x₁", "x₂", "x₃"][i], color.muted, 0, 4, { "text-anchor": "middle" }),
         ]),
-        h("path", { d: circle(Math.sqrt(3)), fill: "none", stroke: color.green, "stroke-width": "2.5" }),
+        h("path", { d: circle(Math.sqrt(3)), fill: "none", stroke: color.third, "stroke-width": "2.5" }),
         label(rim, "mean 0", color.muted, 0, 18, { "text-anchor": "end" }),
         label(high, "(1, 1, 1)", color.muted, 8, 10),
         segment(x, shadow, color.ink, { "stroke-dasharray": "4 4", "stroke-width": "1.5" }),
-        arrow(origin, shadow, color.orange, 3),
-        arrow(origin, x, color.blue, 3),
-        h("circle", { cx: starX, cy: starY, r: 7, fill: color.green, stroke: color.paper, "stroke-width": "2" }),
-        label(star, "x̂", color.green, 13 * outX - 15 * side * outY, 5 + 13 * outY + 15 * side * outX, { ...bold, "text-anchor": "middle" }),
+        arrow(origin, shadow, color.fifth, 3),
+        arrow(origin, x, color.first, 3),
+        h("circle", { cx: starX, cy: starY, r: 7, fill: color.third, stroke: color.paper, "stroke-width": "2" }),
+        label(star, "x̂", color.third, 13 * outX - 15 * side * outY, 5 + 13 * outY + 15 * side * outX, { ...bold, "text-anchor": "middle" }),
       ]),
       h(
         "g",
         { class: "ln-play-handle", "aria-hidden": "true", "data-drag": live ? "" : null, "data-act": live ? "tip" : null },
         h("circle", { cx: tipX, cy: tipY, r: 22, fill: "transparent", class: "ln-play-reach" }),
-        h("circle", { cx: tipX, cy: tipY, r: 8, fill: color.blue, stroke: color.paper, "stroke-width": "2" }),
-        h("text", { x: tipX + side * 15, y: tipY + 2, "text-anchor": "middle", fill: color.blue, ...HALO, ...bold }, "x")
+        h("circle", { cx: tipX, cy: tipY, r: 8, fill: color.first, stroke: color.paper, "stroke-width": "2" }),
+        h("text", { x: tipX + side * 15, y: tipY + 2, "text-anchor": "middle", fill: color.first, ...HALO, ...bold }, "x")
       )
     );
   }
@@ -154,9 +154,9 @@
     return h(
       "dl",
       { class: "ln-play-readout" },
-      entry("x", color.blue, triple("x", state.x)),
-      entry("x − μ", color.orange, triple("centered", project(state.x))),
-      entry("x̂", color.green, triple("xhat", result.xhat)),
+      entry("x", color.first, triple("x", state.x)),
+      entry("x − μ", color.fifth, triple("centered", project(state.x))),
+      entry("x̂", color.third, triple("xhat", result.xhat)),
       entry("length of x̂", null, number("length", length, fixed(length, 4)))
     );
   }

@@ -60,7 +60,8 @@ def pins(book: Book) -> dict[str, str]:
 def package_digest(book: Book, chapter: Chapter) -> str:
     """The digest of the modules of lnbook that a chapter reaches by its imports.
 
-    A measurement counts where the chapter or one of these modules names it.
+    A measurement counts where the chapter or one of these modules names it, and so does what
+    figures are drawn with; in which shades the site shows them does not.
     """
     found = modules(book, chapter)
     texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}
@@ -70,9 +71,15 @@ def package_digest(book: Book, chapter: Chapter) -> str:
     records = {
         path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.json")
     }
-    used = {
+    used: dict[str, Any] = {
         name: path.read_text(encoding="utf-8") for name, path in records.items() if name in named
     }
+    palette = book.package / "notebook" / "palette.toml"
+    if palette.name in named:
+        colors = tomllib.loads(palette.read_text(encoding="utf-8"))
+        used[palette.name] = {
+            name: shades["drawn"] for name, shades in colors.items() if "drawn" in shades
+        }
     return digest(texts | used)
 
 

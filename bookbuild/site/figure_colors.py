@@ -1,8 +1,8 @@
-"""Makes of a figure, an SVG file, a smaller one, and its twin for dark mode.
+"""Makes of a figure, an SVG file, the two that the site shows: for light and for dark mode.
 
-The twin has the same shapes. Each color of lnbook.notebook.style has a partner of equal
-meaning; a color without one is an error, so that no figure is half in
-the other mode. In the heat maps, which are rasters, lightness turns around and hues stay.
+Both have the same shapes, in fewer bytes. Each color that `lnbook/notebook/palette.toml` draws with
+becomes the shade that it has there; any other is an error, so that no figure is half in the other
+mode. In the heat maps, which are rasters, dark mode turns lightness around, and hues stay.
 """
 
 from __future__ import annotations
@@ -12,28 +12,16 @@ import io
 import re
 import xml.etree.ElementTree as ET
 from functools import cache
+from typing import Literal
 
 import numpy as np
 from PIL import Image
 
-from lnbook.notebook import style
+from lnbook.notebook.style import COLORS, PALETTE
 
-DARK = {
-    style.INK: "#E4E7EC",
-    style.BLUE: "#5DB3EA",
-    style.VERMILION: "#F5894B",
-    style.GREEN: "#3FC29B",
-    style.PURPLE: "#D890BF",
-    style.ORANGE: "#DFA83F",
-    style.SKY: "#2F7FB0",
-    style.GRAY: "#97A1B0",
-    "#D5D9E0": "#38414E",  # lines of a grid
-    "#F1F3F6": "#1D232D",  # a pale ground
-    "#D6E6F2": "#1F3D55",  # a pale blue ground
-    "#FFFFFF": "#12161D",  # the page
-    "#000000": "#E4E7EC",  # what matplotlib draws in no color of ours
-}
-_DARK = {light.lower(): dark.lower() for light, dark in DARK.items()}
+Mode = Literal["light", "dark"]
+
+_CONCEPTS = {drawn.lower(): name for name, drawn in COLORS.items()}
 # Every raster in these figures is drawn in one hue on white, so that one curve of lightness serves.
 PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # in OKLab: the page and the ink of dark mode
 PAPER_TINT = (-0.0023, -0.0153)  # in OKLab: the page of dark mode is a little blue
@@ -60,39 +48,49 @@ def size(svg: str) -> tuple[int, int]:
 
 
 @cache
-def smaller(svg: str) -> str:
-    """The same figure in fewer bytes: without comments, rounded to hundredths of a point."""
-    return _write(_read(svg))
-
-
-@cache
-def dark(svg: str) -> str:
-    """The twin of a figure for dark mode, small as well.
+def shown(svg: str, mode: Mode) -> str:
+    """A figure as the site shows it: without comments, rounded to hundredths of a point.
 
     Raises:
-        ValueError: if a color has no partner.
+        ValueError: if a color is not in the palette.
     """
     root = _read(svg)
     for element in root.iter():
         if element.tag == f"{{{SVG}}}image":
-            _turn_raster(element)
+            if mode == "dark":
+                _turn_raster(element)
             continue
         for name in ("style", "fill", "stroke", "stop-color"):
             if name in element.attrib:
-                element.set(name, _COLOR.sub(_partner, element.attrib[name]))
+                element.set(name, _COLOR.sub(lambda m: _shade(m[0], mode), element.attrib[name]))
     return _write(root)
 
 
-def _partner(match: re.Match[str]) -> str:
-    color = _NAMED.get(match[0].lower(), match[0].lower())
+def tokens() -> str:
+    """The shades as a style sheet: `--ln-layer-norm` and so on, for light and for dark mode."""
+    return "".join(
+        f'html[data-theme="{mode}"]{{color-scheme:{mode};'
+        + ";".join(f"{token(name)}:{shades[mode]}" for name, shades in PALETTE.items())
+        + "}"
+        for mode in ("light", "dark")
+    )
+
+
+def token(name: str) -> str:
+    """The custom property that has the shade of a color."""
+    return f"--ln-{name.replace('_', '-')}"
+
+
+def _shade(text: str, mode: Mode) -> str:
+    color = _NAMED.get(text.lower(), text.lower())
     if len(color) == 4:
         color = "#" + "".join(2 * digit for digit in color[1:])
-    if color not in _DARK:
+    if color not in _CONCEPTS:
         raise ValueError(
-            f"the color {color} has no partner for dark mode: use one of "
-            "lnbook.notebook.style, or add a pair to bookbuild/site/figure_colors.py"
+            f"the color {color} is not in the palette: draw with one of "
+            "lnbook.notebook.style.COLORS, or add one to lnbook/notebook/palette.toml"
         )
-    return _DARK[color]
+    return PALETTE[_CONCEPTS[color]][mode]
 
 
 def _pixels(root: ET.Element, name: str) -> int:

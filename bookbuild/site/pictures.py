@@ -23,7 +23,7 @@ from fontTools.pens.transformPen import TransformPen
 from fontTools.ttLib import TTFont
 
 from lnbook import reference
-from lnbook.notebook import style
+from lnbook.notebook.style import COLORS, INK, MUTED
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 FONT = BOOK / "_static" / "fonts" / "LNSans.woff2"
@@ -74,13 +74,13 @@ def rows_before_and_after(*, title: bool = True) -> str:
     ):
         middle = left + zero * scale
         if title:
-            parts.append(lettering(name, middle, 24, 19, style.INK))
+            parts.append(lettering(name, middle, 24, 19, INK))
         parts.append(
             f'<path d="M{middle:.1f} 40V238" stroke="#D5D9E0" stroke-width="1.5"/>'
-            + lettering("0", middle, 260, 16, style.GRAY)
+            + lettering("0", middle, 260, 16, MUTED)
         )
         for number, row in enumerate(values):
-            color = style.VERMILION if number == 1 else style.BLUE
+            color = COLORS["second" if number == 1 else "first"]
             y, place = 64 + 50 * number, left + (zero + row) * scale
             mean, spread = left + (zero + row.mean()) * scale, row.std() * scale
             parts.append(
@@ -92,7 +92,7 @@ def rows_before_and_after(*, title: bool = True) -> str:
                 f'<circle cx="{at:.1f}" cy="{y}" r="4.5" fill="{color}"/>' for at in np.sort(place)
             ]
     parts.append(
-        f'<path d="M350 140h26m-8-7 8 7-8 7" fill="none" stroke="{style.GRAY}" stroke-width="2.5"/>'
+        f'<path d="M350 140h26m-8-7 8 7-8 7" fill="none" stroke="{MUTED}" stroke-width="2.5"/>'
     )
     return "".join(parts)
 
@@ -116,9 +116,9 @@ def card() -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}"><rect width="{width}" height="{height}" fill="#FFFFFF"/>'
-        f'<rect width="14" height="{height}" fill="{style.VERMILION}"/>{cells}'
-        f'<rect x="80" y="115" width="114" height="29" rx="8" fill="{style.VERMILION}"/>'
-        f'<g font-family="LN Sans, sans-serif" fill="{style.INK}">'
+        f'<rect width="14" height="{height}" fill="{COLORS["second"]}"/>{cells}'
+        f'<rect x="80" y="115" width="114" height="29" rx="8" fill="{COLORS["second"]}"/>'
+        f'<g font-family="LN Sans, sans-serif" fill="{INK}">'
         '<text x="226" y="122" font-size="66" font-weight="700">Layer Normalization</text>'
         '<text x="228" y="178" font-size="35">from the formula to the transformer</text></g>'
         f'<g transform="translate(150 250) scale(1.32)">{rows_before_and_after(title=False)}</g>'

@@ -232,7 +232,7 @@ def _drop_unused_variables(rules: list[Rule], vocabulary: Vocabulary) -> None:
         rule.declarations = [
             (name, value)
             for name, value in rule.declarations
-            if not name.startswith("--") or name in used or name.startswith("--ln-")
+            if not name.startswith("--") or name in used
         ]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lxml import html
 
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
-_VARIABLE = re.compile(r"--[\w-]+")
+VARIABLE = re.compile(r"--[\w-]+")
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Vocabulary:
                 elif name == "id":
                     self.ids.add(value)
                 elif name == "style" and "--" in value:
-                    self.variables |= set(_VARIABLE.findall(value))
+                    self.variables |= set(VARIABLE.findall(value))
         self.classes.update(*(value.split() for value in values))
         for formula in page.iterfind(".//span[@class='katex-html']"):
             self.formula_letters.update(formula.text_content())
@@ -50,7 +50,7 @@ class Vocabulary:
         self.classes |= words
         self.ids |= words
         self.attributes |= words
-        self.variables |= set(_VARIABLE.findall(text))
+        self.variables |= set(VARIABLE.findall(text))
 
 
 def of(pages: Iterable[str], scripts: Iterable[str]) -> Vocabulary:

@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from bookbuild.site import figure_colors
+from lnbook.notebook.style import PALETTE
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 def setup(app: Sphinx) -> dict[str, Any]:
     """Take over the writing of SVG images, and make the twins when all images are in place."""
     app.add_node(nodes.image, override=True, html=(_visit_image, _depart_image))
+    app.add_config_value("lnbook_palette", PALETTE, "env")  # read all pages anew if it changes
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
 
@@ -35,7 +37,7 @@ def _visit_image(writer: Any, node: nodes.image) -> None:
     svg = Path(builder.srcdir, uri).read_text(encoding="utf-8")
     try:
         width, height = figure_colors.size(svg)
-        figure_colors.dark(svg)
+        figure_colors.shown(svg, "dark")
     except ValueError as error:
         logger.warning("%s", error, location=node)
         type(writer).visit_image(writer, node)
@@ -75,10 +77,10 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
             continue
         svg = Path(app.srcdir, source).read_text(encoding="utf-8")
         try:
-            _write(folder / twin(name), figure_colors.dark(svg))
+            _write(folder / twin(name), figure_colors.shown(svg, "dark"))
+            _write(folder / name, figure_colors.shown(svg, "light"))
         except ValueError:
             continue  # was reported where the figure stands
-        _write(folder / name, figure_colors.smaller(svg))
 
 
 def _write(path: Path, text: str) -> None:

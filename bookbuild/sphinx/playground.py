@@ -17,6 +17,7 @@ scripts bring it to life. They are loaded on the pages that use them, and on no 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from html import escape
@@ -31,6 +32,9 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
+from bookbuild.site import figure_colors
+from lnbook.notebook.style import PALETTE
+
 SOURCE = "_playground"  # under the folder of the pages
 TARGET = "playground"  # under _static of the site
 KINDS = ("norm", "family", "sphere")
@@ -38,6 +42,8 @@ FIRST = ("norm-math.js", "drawing.js")
 LAST = "playground.js"  # starts what the scripts before it describe
 STYLE = "playground.css"
 SHORTEST_ALT = 60
+_COLOR = re.compile(r"var\((--ln-[a-z0-9-]+)\)")
+_SHADES = {figure_colors.token(name): shades["light"] for name, shades in PALETTE.items()}
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -137,15 +143,20 @@ def draw(folder: Path, kind: str, start: dict[str, Any]) -> dict[str, str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
     if done.returncode:
         raise ExtensionError(f"playground {kind}: the drawing failed: {done.stderr.strip()}")
-    drawn: dict[str, str] = json.loads(done.stdout)
+    drawn: dict[str, str] = json.loads(_COLOR.sub(_with_shade, done.stdout))
     return drawn
+
+
+def _with_shade(match: re.Match[str]) -> str:
+    """A color that has a shade where there is no style sheet: in a notebook, and on paper."""
+    return f"var({match[1]}, {_SHADES[match[1]]})"
 
 
 def standalone(drawing: str) -> str:
     """A drawing as a file of its own: on white, since it cannot know the page around it."""
     opened = '<svg xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" '
     start, rest = drawing.split(">", 1)
-    background = '<rect width="100%" height="100%" fill="#FFFFFF"></rect>'
+    background = '<rect width="100%" height="100%" fill="white"></rect>'
     return f"{start.replace('<svg ', opened, 1)}>{background}{rest}"
 
 

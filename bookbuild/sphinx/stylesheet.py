@@ -14,8 +14,9 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from bookbuild.site import formula_fonts, stylesheet, used_names
+from bookbuild.site import figure_colors, formula_fonts, stylesheet, used_names
 from bookbuild.site.unchanged import sources_digest
+from bookbuild.sphinx.playground import TARGET
 
 NAME = "site.css"
 # The theme links these from its templates; the rest comes from app.add_css_file.
@@ -74,7 +75,10 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
         (path.read_text(encoding="utf-8") for path in _pages(Path(app.outdir))),
         (path.read_text(encoding="utf-8") for path in sorted({*own, *scripts})),
     )
-    sheets = [
+    drawings = (path.read_text(encoding="utf-8") for path in (static / TARGET).glob("*.*"))
+    known.variables.update(*map(used_names.VARIABLE.findall, drawings))
+    sheets = [("palette", figure_colors.tokens())]
+    sheets += [
         (name, (static / name).read_text(encoding="utf-8"))
         for name in names
         if (static / name).exists()

@@ -2,7 +2,7 @@
 
 Two drawings of the same data differ in their last digits from one processor to another. What they
 show does not: that is what is recorded here, to digits that hold, and compared in place of the
-drawing. Imports nothing of lnbook.
+drawing. Colors are told by what they stand for in the palette.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axes._base import _AxesBase
 from matplotlib.axis import Axis
 from matplotlib.collections import Collection
-from matplotlib.colors import to_hex, to_rgba_array
+from matplotlib.colors import to_hex, to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
@@ -25,7 +25,10 @@ from matplotlib.patches import FancyArrowPatch, Patch
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedFormatter, FuncFormatter
 from matplotlib.transforms import Transform
+from matplotlib.typing import ColorType
 from numpy.typing import ArrayLike, NDArray
+
+from lnbook.notebook.style import COLORS
 
 __all__ = ["describe"]
 
@@ -34,6 +37,7 @@ FINEST = 4  # digits of the length of an axis: less than a tenth of a pixel of t
 # A mean of recorded numbers may lie in the middle between two places, but for its rounding error:
 # rounded to this many digits first, it goes the same way everywhere.
 SETTLED = 10
+NAMES = {drawn.lower(): name for name, drawn in COLORS.items()}
 
 
 def describe(figure: Figure) -> dict[str, Any]:
@@ -44,17 +48,17 @@ def describe(figure: Figure) -> dict[str, Any]:
 
     Returns:
         A JSON object: the size in inches, the texts of the figure, and for each of its axes the
-        labels, scales, limits, lines, shapes, points, images and texts, with colors. A place on an
-        axis is rounded to a ten-thousandth of the axis, or to four digits if the axis is
+        labels, scales, limits, lines, shapes, points, images and texts. A color is told by its
+        name in `lnbook.notebook.style.COLORS`, or in hexadecimal digits if it has none. A place on
+        an axis is rounded to a ten-thousandth of the axis, or to four digits if the axis is
         logarithmic; other numbers are rounded to five digits of the largest in their array. Nobody
         can see the digits after these, and they may differ between processors.
 
     Example:
         >>> figure = Figure()
-        >>> lines = figure.subplots().plot([1, 2], [3.0, 4.0], label="loss")
-        >>> record = describe(figure)["axes"][0]["lines"][0]
-        >>> record["x"], record["y"]
-        ([1.0, 2.0], [3.0, 4.0])
+        >>> lines = figure.subplots().plot([1, 2], [3.0, 4.0], color=COLORS["layer_norm"])
+        >>> describe(figure)["axes"][0]["lines"][0]
+        {'x': [1.0, 2.0], 'y': [3.0, 4.0], 'style': ['layer_norm', '-', 'None']}
     """
     return {
         "size in inches": rounded(figure.get_size_inches()),
@@ -179,7 +183,7 @@ def _line(line: Line2D) -> dict[str, Any]:
     return {
         "x": [x for x, _ in points],
         "y": [y for _, y in points],
-        "style": [to_hex(line.get_color()), line.get_linestyle(), str(line.get_marker())],
+        "style": [_color(line.get_color()), line.get_linestyle(), str(line.get_marker())],
         **_label(line),
     }
 
@@ -192,7 +196,7 @@ def _shape(patch: Patch) -> dict[str, Any]:
     return {
         "kind": type(patch).__name__,
         "corners": _points_on(patch.axes, corners, patch.get_data_transform()),
-        "color": to_hex(patch.get_facecolor(), keep_alpha=True),
+        "color": _color(patch.get_facecolor()),
         **_label(patch),
     }
 
@@ -207,9 +211,7 @@ def _points(collection: Collection) -> dict[str, Any]:
             _points_on(axes, path.vertices, collection.get_transform())
             for path in collection.get_paths()
         ],
-        "colors": [
-            to_hex(color, keep_alpha=True) for color in to_rgba_array(collection.get_facecolor())
-        ],
+        "colors": [_color(tuple(color)) for color in to_rgba_array(collection.get_facecolor())],
         **({} if values is None else {"values": rounded(values)}),
         **_label(collection),
     }
@@ -221,6 +223,13 @@ def _image(image: AxesImage) -> dict[str, Any]:
         "values": [] if values is None else rounded(values),
         "extent": rounded(image.get_extent()),
     }
+
+
+def _color(color: ColorType) -> str:
+    """The name of a color, or its hexadecimal digits, and its opacity if it lets light through."""
+    text, opacity = to_hex(color), to_rgba(color)[3]
+    name = NAMES.get(text, text) if opacity else "none"
+    return name if opacity in (0, 1) else f"{name} {opacity:.2g}"
 
 
 def _label(artist: Artist) -> dict[str, str]:

@@ -1,49 +1,84 @@
 """How every figure of the book looks: one place for colors, sizes and fonts.
 
-The colors are those of Okabe and Ito, which stay apart for color-blind readers. Figures have no
-background: the site shows them on the page's own, and turns lightness around in dark mode.
+The colors stand in `palette.toml`, by what they stand for. Figures have no background: the site
+shows them on the page's own, in shades for light and for dark mode.
 """
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Iterable
+from itertools import chain, count
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 __all__ = [
-    "BLUE",
-    "GRAY",
-    "GREEN",
+    "COLORS",
     "INK",
-    "LINE_STYLES",
-    "ORANGE",
-    "PURPLE",
+    "LABELS",
+    "MUTED",
+    "PALETTE",
     "RC_PARAMS",
-    "SKY",
-    "VERMILION",
     "WIDTH",
+    "concept",
     "line_style",
+    "line_styles",
 ]
 
-BLUE = "#0072B2"
-VERMILION = "#D55E00"
-GREEN = "#00795A"
-PURPLE = "#A8558A"
-ORANGE = "#B57500"
-SKY = "#56B4E9"
-INK = "#1F2430"
-GRAY = "#6B7280"
+PALETTE: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("palette.toml").read_text(encoding="utf-8")
+)
+# What figures are drawn with, by what it stands for.
+COLORS = MappingProxyType(
+    {name: shades["drawn"] for name, shades in PALETTE.items() if "drawn" in shades}
+)
+INK, MUTED = COLORS["ink"], COLORS["muted"]  # almost every figure has them
 
-LINE_STYLES = tuple(  # dashes and markers too: a line is known without its color
-    MappingProxyType({"color": color, "linestyle": dashes, "marker": marker})
-    for color, dashes, marker in (
-        (BLUE, "-", "o"),
-        (VERMILION, "--", "s"),
-        (GREEN, "-.", "D"),
-        (PURPLE, ":", "^"),
-        (GRAY, (0, (5, 1, 1, 1, 1, 1)), "v"),
-        (ORANGE, (0, (3, 1)), "P"),
-        (SKY, (0, (1, 1)), "X"),
-    )
+# Dashes and marker, and what is drawn so: a line is known without its color.
+_LINES: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
+    ("-", "o", ("first", "layer_norm", "post_ln")),
+    ("--", "s", ("second", "batch_norm", "pre_ln")),
+    ("-.", "D", ("third", "rms_norm", "layer_norm_2d", "per_gate")),
+    (":", "^", ("fourth", "group_norm", "deep_norm", "carried")),
+    ((0, (3, 1)), "P", ("fifth", "instance_norm", "peri_ln")),
+    ((0, (1, 1)), "X", ("sixth", "dyt")),
+    ((0, (5, 1, 1, 1, 1, 1)), "v", ("seventh", "no_norm")),
+)
+_NUMBERS = {name: number for number, (_, _, names) in enumerate(_LINES) for name in names}
+
+LABELS = MappingProxyType(
+    {
+        "LN": "layer_norm",
+        "LayerNorm": "layer_norm",
+        "layer normalization": "layer_norm",
+        "ba": "layer_norm",  # the LSTM of Ba, Kiros and Hinton
+        "LN2d": "layer_norm_2d",
+        "LayerNorm2d": "layer_norm_2d",
+        "BN": "batch_norm",
+        "BatchNorm": "batch_norm",
+        "batch norm": "batch_norm",
+        "batch normalization": "batch_norm",
+        "RMS": "rms_norm",
+        "RMS2d": "rms_norm",
+        "RMSNorm": "rms_norm",
+        "GN": "group_norm",
+        "GroupNorm": "group_norm",
+        "IN": "instance_norm",
+        "InstanceNorm": "instance_norm",
+        "DyT": "dyt",
+        "none": "no_norm",
+        "no norm": "no_norm",
+        "Post": "post_ln",
+        "Post-LN": "post_ln",
+        "Pre": "pre_ln",
+        "Pre-LN": "pre_ln",
+        "Peri-LN": "peri_ln",
+        "DeepNorm": "deep_norm",
+        "per-gate": "per_gate",
+        "carried": "carried",
+    }
 )
 
 WIDTH = 4.6  # inches: on a phone the letters are still as large as those of the text
@@ -51,7 +86,7 @@ WIDTH = 4.6  # inches: on a phone the letters are still as large as those of the
 RC_PARAMS = MappingProxyType(
     {
         "axes.axisbelow": True,
-        "axes.edgecolor": GRAY,
+        "axes.edgecolor": MUTED,
         "axes.labelcolor": INK,
         "axes.labelsize": 10.5,
         "axes.linewidth": 0.8,
@@ -68,7 +103,7 @@ RC_PARAMS = MappingProxyType(
         "figure.figsize": (WIDTH, 3.2),
         "font.family": "DejaVu Sans",  # comes with matplotlib, so it is the same everywhere
         "font.size": 10.5,
-        "grid.color": "#D5D9E0",
+        "grid.color": COLORS["rule"],
         "grid.linewidth": 0.7,
         "legend.frameon": False,
         "legend.fontsize": 10,
@@ -87,16 +122,66 @@ RC_PARAMS = MappingProxyType(
 )
 
 
-def line_style(number: int, *, among: int = 5, **other: Any) -> dict[str, Any]:
-    """Return how a line of a figure looks, by its number, in the words of `Axes.plot`.
+def concept(label: str) -> str | None:
+    """Return what a label names, by the words that it starts with.
 
     Args:
-        number: of the line, from 0.
-        among: after how many lines the looks start again, at most seven.
+        label: of a line, a row or a panel.
+
+    Returns:
+        A name of `COLORS`, or None.
+
+    Example:
+        >>> concept("Pre-LN, warm-up"), concept("LN2d"), concept("momentum 0.1")
+        ('pre_ln', 'layer_norm_2d', None)
+    """
+    fits = [name for name in LABELS if re.match(rf"{name}(?![\w-])", label, re.IGNORECASE)]
+    return LABELS[max(fits, key=len)] if fits else None
+
+
+def line_style(which: str | int, **other: Any) -> dict[str, Any]:
+    """Return how a line looks, in the words of `Axes.plot`.
+
+    Args:
+        which: what it stands for, a name of `COLORS`; or, if that is nothing in particular, its
+            number, from 0. After seven lines the looks start again.
         other: what is to be otherwise.
 
     Example:
-        >>> line_style(1, marker="")
+        >>> line_style("batch_norm", marker="")
         {'color': '#D55E00', 'linestyle': '--', 'marker': ''}
     """
-    return {**LINE_STYLES[number % among], **other}
+    number = which % len(_LINES) if isinstance(which, int) else _NUMBERS[which]
+    dashes, marker, (series, *_) = _LINES[number]
+    color = COLORS[series if isinstance(which, int) else which]
+    return {"color": color, "linestyle": dashes, "marker": marker, **other}
+
+
+def line_styles(labels: Iterable[str], **other: Any) -> dict[str, dict[str, Any]]:
+    """Return how each line of a figure looks, by its label.
+
+    A line whose label names a concept looks like it. If several name the same one, they share its
+    color, and the later ones have dashes and hollow markers that no other line has. A line whose
+    label names nothing takes the next look that is free.
+
+    Args:
+        labels: of all lines.
+        other: what is to be otherwise.
+
+    Example:
+        >>> styles = line_styles(["Pre-LN", "Pre-LN, warm-up", "mine"])
+        >>> [(style["color"], style["marker"]) for style in styles.values()]
+        [('#D55E01', 's'), ('#D55E01', 'o'), ('#00795D', 'D')]
+    """
+    named = {label: concept(label) for label in labels}
+    first = {name: label for label, name in reversed(named.items()) if name}
+    taken = {_NUMBERS[name] for name in first}
+    free = chain((number for number in range(len(_LINES)) if number not in taken), count())
+    styles = {}
+    for label, name in named.items():
+        if name and first[name] == label:
+            styles[label] = line_style(name, **other)
+        else:
+            own = {"color": COLORS[name], "markerfacecolor": COLORS["paper"]} if name else {}
+            styles[label] = line_style(next(free), **own | other)
+    return styles

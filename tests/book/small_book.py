@@ -119,11 +119,11 @@ def make_small_book(root: Path) -> SmallBook:
     (root / "book" / "references.bib").write_text("")
     for name in ("_static", "_templates"):
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
-    (root / "lnbook").mkdir()
-    (root / "lnbook" / "__init__.py").write_text("")
-    (root / "lnbook" / "notebook").mkdir()
-    (root / "lnbook" / "notebook" / "__init__.py").write_text("")
-    for name in ("_build.py", "notebook/style.py"):  # what the build itself imports
+    (root / "lnbook" / "notebook").mkdir(parents=True)
+    for name in ("__init__.py", "notebook/__init__.py"):
+        (root / "lnbook" / name).write_text("")
+    # What the build itself imports.
+    for name in ("_build.py", "notebook/style.py", "notebook/palette.toml"):
         shutil.copy(ROOT / "lnbook" / name, root / "lnbook" / name)
     (root / "lnbook" / "constants.py").write_text("HALF = 21\n")
     (root / "lnbook" / "unrelated.py").write_text("OTHER = 1\n")

@@ -1,29 +1,27 @@
-"""The dark twins of figures: each color has a partner that can be read; nothing else changes."""
+"""Figures as the site shows them: in shades that can be read; nothing else changes."""
 
 import base64
 import io
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-import tinycss2
 from PIL import Image
 
+from bookbuild.outputs.digest import source_digest
 from bookbuild.site import figure_colors
-from lnbook.notebook import style
+from lnbook.notebook.style import COLORS, PALETTE
+from tests.book.small_book import SmallBook
 
-TOKENS = Path(__file__).resolve().parents[2] / "book" / "_static" / "tokens.css"
-COLORS = {name: getattr(style, name) for name in style.__all__ if name.isupper()}
-COLORS = {name: value for name, value in COLORS.items() if str(value).startswith("#")}
-
+BLUE = COLORS["layer_norm"]
 FIGURE = f"""<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
  width="331.2pt" height="259.2pt" viewBox="0 0 331.2 259.2">
 <metadata>who made it</metadata><!-- a comment -->
 <defs><path id="used" d="M 0 0 L 1.23456 -7.891e-05 z"/></defs>
-<g id="unused"><use xlink:href="#used" x="1.0049" style="fill: {style.BLUE}; stroke: white"/>
+<g id="unused"><use xlink:href="#used" x="1.0049" style="fill: {BLUE}; stroke: white"/>
 <path d="M 5 5" style="stroke: #1f77b4; stroke-opacity: 0; stroke-width: 2"/></g></svg>"""
 
 
@@ -38,46 +36,19 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def tokens(mode: str) -> dict[str, str]:
-    for rule in tinycss2.parse_stylesheet(TOKENS.read_text(), True, True):
-        if f'"{mode}"' in tinycss2.serialize(rule.prelude):
-            return {
-                each.name: tinycss2.serialize(each.value).strip()
-                for each in tinycss2.parse_declaration_list(rule.content, True, True)
-            }
-    raise AssertionError(f"tokens.css has no colors for {mode}")
-
-
-def test_every_color_of_the_style_has_a_partner() -> None:
-    assert set(COLORS.values()) <= set(figure_colors.DARK)
-
-
-@pytest.mark.parametrize("name", ["BLUE", "VERMILION", "GREEN", "PURPLE", "ORANGE", "SKY", "GRAY"])
-def test_the_site_has_the_colors_of_the_figures(name: str) -> None:
-    light = COLORS[name]
-    assert tokens("light")[f"--ln-{name.lower()}"] == light.lower()
-    assert tokens("dark")[f"--ln-{name.lower()}"] == figure_colors.DARK[light].lower()
-
-
-def test_the_pages_have_the_grounds_of_the_figures() -> None:
-    for token, light in (("ink", style.INK), ("paper", "#FFFFFF"), ("rule", "#D5D9E0")):
-        assert tokens("light")[f"--ln-{token}"] == light.lower()
-        assert tokens("dark")[f"--ln-{token}"] == figure_colors.DARK[light].lower()
-
-
-@pytest.mark.parametrize("name", sorted(COLORS))
-def test_a_partner_can_be_read_as_well(name: str) -> None:
-    light, dark = COLORS[name], figure_colors.DARK[COLORS[name]]
-    wanted = min(3.0, contrast(light, "#FFFFFF"))
-    assert contrast(dark, figure_colors.DARK["#FFFFFF"]) >= wanted
+@pytest.mark.parametrize("name", COLORS.keys() - {"region"})  # a pale one, for areas
+def test_what_is_drawn_can_be_seen_as_well_in_each_mode(name: str) -> None:
+    for mode in ("light", "dark"):
+        wanted = min(3.0, contrast(COLORS[name], COLORS["paper"]))
+        assert contrast(PALETTE[name][mode], PALETTE["paper"][mode]) >= wanted
 
 
 def test_text_of_the_pages_can_be_read() -> None:
     for mode in ("light", "dark"):
-        colors = tokens(mode)
-        for ground in ("--ln-paper", "--ln-surface"):
-            for text in ("--ln-ink", "--ln-muted", "--ln-accent", "--ln-accent-2"):
-                assert contrast(colors[text], colors[ground]) >= 4.5, (mode, text, ground)
+        for ground in ("paper", "surface"):
+            for text in ("ink", "muted", "accent", "accent_2"):
+                shades = PALETTE[text][mode], PALETTE[ground][mode]
+                assert contrast(*shades) >= 4.5, (mode, text, ground)
 
 
 def test_size_is_in_pixels() -> None:
@@ -86,8 +57,8 @@ def test_size_is_in_pixels() -> None:
         figure_colors.size('<svg xmlns="http://www.w3.org/2000/svg" width="100%"/>')
 
 
-def test_smaller_keeps_what_is_seen() -> None:
-    small = figure_colors.smaller(FIGURE)
+def test_a_smaller_file_keeps_what_is_seen() -> None:
+    small = figure_colors.shown(FIGURE, "light")
     root = ET.fromstring(small)
     assert len(small) < len(FIGURE)
     assert "who made it" not in small
@@ -96,23 +67,23 @@ def test_smaller_keeps_what_is_seen() -> None:
     path = root.find(".//{http://www.w3.org/2000/svg}path")
     assert path is not None
     assert path.attrib == {"id": "used", "d": "M0 0L1.23 0z"}
-    assert f"fill:{style.BLUE}" in small
+    assert f"fill:{PALETTE['layer_norm']['light']}" in small
     assert "unused" not in small
 
 
-def test_dark_changes_colors_alone() -> None:
-    dark = figure_colors.dark(FIGURE)
-    assert figure_colors.DARK[style.BLUE].lower() in dark
-    assert figure_colors.DARK["#FFFFFF"].lower() in dark
+def test_a_mode_changes_colors_alone() -> None:
+    dark = figure_colors.shown(FIGURE, "dark")
+    assert PALETTE["layer_norm"]["dark"] in dark
+    assert PALETTE["paper"]["dark"] in dark
     shapes = re.compile(r"#[0-9A-Fa-f]{6}|white")
-    assert shapes.sub("", dark) == shapes.sub("", figure_colors.smaller(FIGURE))
+    assert shapes.sub("", dark) == shapes.sub("", figure_colors.shown(FIGURE, "light"))
 
 
-def test_a_color_without_a_partner_is_an_error() -> None:
-    with pytest.raises(ValueError, match="#123456 has no partner"):
-        figure_colors.dark(FIGURE.replace(style.BLUE, "#123456"))
-    with pytest.raises(ValueError, match="#112233 has no partner"):
-        figure_colors.dark(FIGURE.replace(style.BLUE, "#123"))
+def test_a_color_that_is_not_in_the_palette_is_an_error() -> None:
+    with pytest.raises(ValueError, match="#123456 is not in the palette"):
+        figure_colors.shown(FIGURE.replace(BLUE, "#123456"), "dark")
+    with pytest.raises(ValueError, match="#112233 is not in the palette"):
+        figure_colors.shown(FIGURE.replace(BLUE, "#123"), "dark")
 
 
 def test_a_raster_turns_its_lightness() -> None:
@@ -124,15 +95,58 @@ def test_a_raster_turns_its_lightness() -> None:
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'width="3" height="1"><image xlink:href="data:image/png;base64,{data}"/></svg>'
     )
-    found = re.search(r"base64,([^\"]+)", figure_colors.dark(svg))
+    found = re.search(r"base64,([^\"]+)", figure_colors.shown(svg, "dark"))
     assert found is not None
     turned = np.asarray(Image.open(io.BytesIO(base64.b64decode(found[1]))))[0]
     white, blue, pale = (f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in turned)
-    assert contrast(white, figure_colors.DARK["#FFFFFF"]) < 1.15
-    page = figure_colors.DARK["#FFFFFF"]
+    assert contrast(white, PALETTE["paper"]["dark"]) < 1.15
+    page = PALETTE["paper"]["dark"]
     assert all(
         abs(int(white[at : at + 2], 16) - int(page[at : at + 2], 16)) <= 2 for at in (1, 3, 5)
     )
     assert luminance(white) < luminance(pale) < luminance(blue)
     assert turned[1][2] > turned[1][0]  # blue is still blue
-    assert contrast(pale, figure_colors.DARK[style.INK]) > 4.5  # numbers on pale cells can be read
+    assert contrast(pale, PALETTE["ink"]["dark"]) > 4.5  # numbers on pale cells can be read
+
+
+def test_the_pages_have_the_shades() -> None:
+    light, dark = figure_colors.tokens().split("}")[:2]
+    assert light.startswith('html[data-theme="light"]{color-scheme:light;')
+    assert f"--ln-layer-norm:{PALETTE['layer_norm']['light']}" in light
+    assert f"--ln-accent-2:{PALETTE['accent_2']['dark']}" in dark
+
+
+def repaint(small: SmallBook, old: str, new: str) -> str:
+    """Change the palette of a book, and return the digest of its chapter."""
+    path = small.book.package / "notebook" / "palette.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    book = small.fresh()
+    return source_digest(book, book.chapters[0])
+
+
+def test_outputs_follow_from_what_is_drawn_and_not_from_shades(small: SmallBook) -> None:
+    constants = small.book.package / "constants.py"
+    constants.write_text("from lnbook.notebook.style import COLORS\n" + constants.read_text())
+    before = repaint(small, "layer_norm", "layer_norm")
+    assert repaint(small, 'light = "#0072B2"', 'light = "#0062A2"') == before
+    assert repaint(small, "\nmark =", "\nmarking =") == before, "a color of the pages only"
+    assert repaint(small, "layer_norm =", "norm_of_rows =") != before
+    assert repaint(small, 'drawn = "#D55E00"', 'drawn = "#D55E0F"') != before
+
+
+def test_a_new_shade_appears_at_the_next_build(built: Callable[[], SmallBook]) -> None:
+    small = built()
+    small.index.write_text(small.index.read_text() + "\n![A line, and what cannot be seen of it.](line.svg)\n")
+    (small.book.source / "line.svg").write_text(FIGURE)
+    html = small.book.build / "html"
+    for shade in (PALETTE["layer_norm"]["light"], "#0062A2"):
+        repaint(
+            small,
+            'layer_norm = { drawn = "#0072B2", light = "#0072B2"',
+            f'layer_norm = {{ drawn = "#0072B2", light = "{shade}"',
+        )
+        done = small.run("book")
+        assert done.returncode == 0, done.stderr
+        assert shade in (html / "_images" / "line.svg").read_text()

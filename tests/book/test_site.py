@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from bookbuild.sphinx import navigation
-from lnbook.notebook import style
+from lnbook.notebook.style import COLORS, PALETTE
 from tests.book.small_book import SmallBook
 
 ADDED = """
@@ -54,7 +54,7 @@ A work {cite}`key`, and `inline code`.
 ```
 """
 LINE = f"""<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="60pt" viewBox="0 0 90 60">
-<path d="M 0 60 L 90 0" style="stroke: {style.BLUE}"/></svg>"""
+<path d="M 0 60 L 90 0" style="stroke: {COLORS["layer_norm"]}"/></svg>"""
 WORK = "@book{key, author={Author, A.}, title={Title}, year={2020}, publisher={P}}"
 ADDRESS = "https://example.org/course"
 
@@ -113,8 +113,8 @@ def test_a_figure_has_a_twin(html: Path, index: BeautifulSoup) -> None:
     assert "ln-dark" in dark["class"]
     assert dark["loading"] == "lazy"
     pictures = [(html / str(tag["src"])).read_text() for tag in (light, dark)]
-    assert style.BLUE in pictures[0]
-    assert style.BLUE not in pictures[1]
+    for mode, picture in zip(("light", "dark"), pictures, strict=True):
+        assert PALETTE["layer_norm"][mode] in picture
     assert all(ET.fromstring(each).get("viewBox") == "0 0 90 60" for each in pictures)
 
 
@@ -183,7 +183,7 @@ def test_the_way_to_the_next_page_has_our_icon(index: BeautifulSoup) -> None:
 def test_a_color_of_no_palette_fails_the_build(built: Callable[[], SmallBook]) -> None:
     small = built()
     small.index.write_text(small.index.read_text() + "\n![A line in a color.](line.svg)\n")
-    (small.book.source / "line.svg").write_text(LINE.replace(style.BLUE, "#123456"))
+    (small.book.source / "line.svg").write_text(LINE.replace(COLORS["layer_norm"], "#123456"))
     done = small.run("book")
     assert done.returncode == 1
-    assert "#123456 has no partner for dark mode" in done.stderr
+    assert "#123456 is not in the palette" in done.stderr

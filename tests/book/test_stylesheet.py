@@ -57,7 +57,6 @@ def test_vocabulary(page: used_names.Vocabulary) -> None:
         ("@font-face{font-family:Bad;src:url(a.woff2)}p{font:1em Bad}", "p{font:1em Bad}"),
         ("p{--a:1;--b:var(--c);--c:2;margin:var(--b)}", "p{--b:var(--c);--c:2;margin:var(--b)}"),
         ("p{--from-page:red}", "p{--from-page:red}"),
-        ("p{--ln-ink:red}", "p{--ln-ink:red}"),
         ("p{color:red", "p{color:red}"),
     ],
 )

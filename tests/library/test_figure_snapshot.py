@@ -6,10 +6,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from lnbook.notebook.figure_snapshot import describe, rounded
+from lnbook.notebook.style import COLORS
 
 
 def draw(change: Callable[[Figure, Axes], object] | None = None) -> dict[str, object]:
@@ -60,6 +62,19 @@ CHANGES: dict[str, Callable[[Figure, Axes], object]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_is_seen_is_recorded(change: Callable[[Figure, Axes], object]) -> None:
     assert draw(change) != draw()
+
+
+def test_colors_are_told_by_name() -> None:
+    def change(_figure: Figure, axes: Axes) -> None:
+        axes.lines[0].set_color(COLORS["batch_norm"])
+        axes.patches[0].set_facecolor((*to_rgb(COLORS["post_ln"]), 0.5))
+        axes.patches[1].set_facecolor("none")
+        axes.collections[0].set_facecolor("#123456")
+
+    panel = draw(change)["axes"][0]  # type: ignore[index]
+    assert panel["lines"][0]["style"][0] == "batch_norm"
+    assert [shape["color"] for shape in panel["shapes"][:2]] == ["post_ln 0.5", "none"]
+    assert panel["points"][0]["colors"] == ["#123456"]
 
 
 def test_words_on_an_axis_have_places() -> None:

@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import BLUE, GRAY, INK, VERMILION, WIDTH
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH
 
 __all__ = ["blocks", "moved"]
 
 DEPTH = np.array([0.48, 0.4])  # how far one step to the back goes to the right and up
-FACE = "#F1F3F6"
 
 
 def blocks(
@@ -122,8 +121,8 @@ def _face(axes: Axes, corners: Sequence[NDArray[np.float64]], *, colored: bool) 
     axes.add_patch(
         Polygon(
             np.array(corners),
-            facecolor=BLUE if colored else FACE,
-            edgecolor="white" if colored else GRAY,
+            facecolor=COLORS["highlight" if colored else "surface"],
+            edgecolor="white" if colored else MUTED,
             hatch="///" if colored else None,
             linewidth=0.6,
         )
@@ -187,7 +186,7 @@ def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Fig
 
 
 def _entry(axes: Axes, x: float, y: float, has_moved: bool) -> None:
-    color = VERMILION if has_moved else FACE
-    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=color, edgecolor=GRAY, linewidth=0.6))
+    face = COLORS["changed" if has_moved else "surface"]
+    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor=MUTED, linewidth=0.6))
     if has_moved:
         axes.plot([x + 0.5], [y + 0.5], marker="o", markersize=2.5, color="white", linestyle="")

@@ -10,14 +10,14 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.patheffects import AbstractPathEffect, withStroke
 from numpy.typing import NDArray
 
-from lnbook.notebook.style import BLUE, GRAY, INK
+from lnbook.notebook.style import COLORS, INK, MUTED
 
 HALO: list[AbstractPathEffect] = [withStroke(linewidth=3.0, foreground="white")]
 
 Point = tuple[float, float]
 
 
-def arrow(axes: Axes, start: Point, end: Point, color: str = GRAY, **options: Any) -> None:
+def arrow(axes: Axes, start: Point, end: Point, color: str = MUTED, **options: Any) -> None:
     """Draw an arrow with a filled head."""
     usual = {"mutation_scale": 11, "linewidth": 1.3, "shrinkA": 0, "shrinkB": 0}
     axes.add_patch(
@@ -68,8 +68,8 @@ def cells(
                 (column - width / 2, row - 0.42),
                 width,
                 0.84,
-                facecolor=BLUE if mark else "none",
-                edgecolor=BLUE if mark else GRAY,
+                facecolor=COLORS["highlight"] if mark else "none",
+                edgecolor=COLORS["highlight"] if mark else MUTED,
                 linewidth=linewidth,
             )
         )

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.drawing import HALO
-from lnbook.notebook.style import BLUE, INK, VERMILION, WIDTH, line_style
+from lnbook.notebook.style import COLORS, INK, WIDTH, line_styles
 
 __all__ = ["over_steps", "seed_dots", "stages"]
 
@@ -43,9 +43,9 @@ def seed_dots(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -
     figure = Figure(figsize=(WIDTH, (0.42 * most + 0.55) * len(panels) + 0.4))
     all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, kinds) in zip(all_axes, panels.items(), strict=True):
-        for number, (_, results) in enumerate(kinds.items()):
-            style = line_style(number, linestyle="none")
-            _seed_row(axes, np.asarray(results, dtype=float), -number, style)
+        styles = line_styles(kinds, linestyle="none")
+        for number, (name, results) in enumerate(kinds.items()):
+            _seed_row(axes, np.asarray(results, dtype=float), -number, styles[name])
         axes.set_yticks(-np.arange(len(kinds)), list(kinds))
         axes.set_ylim(-len(kinds) + 0.4, 0.6)
         axes.tick_params(axis="y", length=0)
@@ -105,9 +105,11 @@ def _limits(rows: list[NDArray[np.float64]]) -> tuple[float, float]:
 def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
     features = np.arange(1, row.size + 1)
     mean = _mean(row)
-    axes.bar(features, row, width=0.55, color=BLUE)
+    axes.bar(features, row, width=0.55, color=COLORS["first"])
     axes.plot([0.5, row.size + 0.5], [0, 0], color=INK, linewidth=0.8)
-    axes.plot([0.5, row.size + 0.5], [mean] * 2, color=VERMILION, linewidth=1.4, linestyle="--")
+    axes.plot(
+        [0.5, row.size + 0.5], [mean] * 2, color=COLORS["second"], linewidth=1.4, linestyle="--"
+    )
     for feature, value in zip(features, row, strict=True):
         above = value >= 0
         axes.annotate(
@@ -124,7 +126,7 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
         row.size + 0.55,
         mean,
         f"mean {_two_decimals(mean)}",
-        color=VERMILION,
+        color=COLORS["second"],
         fontsize=9.5,
         va="center",
     )
@@ -176,6 +178,7 @@ def over_steps(
     figure = Figure(figsize=(WIDTH, 2.35 * len(panels) + 0.75))
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(rows, panels.items(), strict=True):
+        styles = line_styles(lines)
         for number, (name, values) in enumerate(lines.items()):
             runs = np.asarray(values, dtype=float)
             if runs.ndim != 2:
@@ -184,7 +187,7 @@ def over_steps(
                 )
             steps = np.arange(first, first + runs.shape[1])
             middle = np.exp(np.log(runs).mean(0)) if title in log else runs.mean(0)
-            style = line_style(number) if len(lines) > 1 else line_style(number, marker="")
+            style = styles[name] if len(lines) > 1 else {**styles[name], "marker": ""}
             axes.fill_between(
                 steps, runs.min(0), runs.max(0), color=style["color"], alpha=0.2, linewidth=0
             )

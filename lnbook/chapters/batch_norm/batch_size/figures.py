@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,26 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import BLUE, GRAY, GREEN, INK, VERMILION, WIDTH
+from lnbook.notebook.style import INK, WIDTH, line_styles
 
 __all__ = ["by_rate", "by_size", "grid", "learning_curves"]
 
 Array = NDArray[np.float64]
 
-STYLES = {  # color, dashes, marker, place among the four
-    "none": (GRAY, ":", "v", -1.5),
-    "LN": (BLUE, "-", "o", -0.5),
-    "GN": (GREEN, "-.", "D", 0.5),
-    "BN": (VERMILION, "--", "s", 1.5),
-}
+PLACES = {"none": -1.5, "LN": -0.5, "GN": 0.5, "BN": 1.5}  # of their points, among the four
 APART = 0.035  # how far the points of the four norms stand apart, in powers of 2 and of 10
 PERCENT = (1, 2, 5, 10, 20, 50, 100)
 
 
-def _style(norm: str) -> tuple[str, str, str, float]:
-    if norm not in STYLES:
-        raise ValueError(f"expected a norm out of {tuple(STYLES)}, but got {norm!r}")
-    return STYLES[norm]
+def _looks(norms: Iterable[str]) -> dict[str, dict[str, Any]]:
+    for norm in norms:
+        if norm not in PLACES:
+            raise ValueError(f"expected a norm out of {tuple(PLACES)}, but got {norm!r}")
+    return line_styles(norms)
 
 
 def _error_axis(axes: Axes) -> None:
@@ -68,14 +65,14 @@ def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figu
     figure = Figure(figsize=(WIDTH, 3.0 * len(panels) + 0.5))
     rows = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, norms) in zip(rows, panels.items(), strict=True):
+        styles = _looks(norms)
         for norm, sizes in norms.items():
-            color, dashes, marker, place = _style(norm)
             errors = [100 * (1 - np.asarray(runs, dtype=float)) for runs in sizes.values()]
-            x = np.array(list(sizes), dtype=float) * 2 ** (APART * 3 * place)
+            x = np.array(list(sizes), dtype=float) * 2 ** (APART * 3 * PLACES[norm])
             for one, runs in zip(x, errors, strict=True):
-                axes.plot(np.full(runs.size, one), runs, marker, color=color, alpha=0.3, ms=4)
-            means = [runs.mean() for runs in errors]
-            axes.plot(x, means, color=color, linestyle=dashes, marker=marker, ms=7, label=norm)
+                points = {**styles[norm], "linestyle": "none"}
+                axes.plot(np.full(runs.size, one), runs, **points, alpha=0.3, ms=4)
+            axes.plot(x, [runs.mean() for runs in errors], **styles[norm], ms=7, label=norm)
         _error_axis(axes)
         axes.set(title=title, ylabel="test error, percent")
     ticks = sorted(
@@ -118,21 +115,14 @@ def learning_curves(
     figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.5))
     rows = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, norms) in zip(rows, panels.items(), strict=True):
+        styles = _looks(norms)
         for norm, values in norms.items():
-            color, dashes, marker, _ = _style(norm)
+            color = styles[norm]["color"]
             errors = 100 * (1 - np.asarray(values, dtype=float))
             axes.fill_between(
                 np.asarray(steps), errors.min(1), errors.max(1), color=color, alpha=0.15, lw=0
             )
-            axes.plot(
-                np.asarray(steps),
-                errors.mean(1),
-                color=color,
-                linestyle=dashes,
-                marker=marker,
-                ms=5,
-                label=norm,
-            )
+            axes.plot(np.asarray(steps), errors.mean(1), **styles[norm], ms=5, label=norm)
         _error_axis(axes)
         axes.set(title=title, ylabel="test error, percent")
     rows[-1].legend(loc="upper right", ncols=2)
@@ -164,18 +154,16 @@ def by_rate(panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]]) -> Fi
     figure = Figure(figsize=(WIDTH, 2.1 * count + 0.7))
     all_axes = figure.subplots(count, 2, sharex=True, sharey=True, squeeze=False)
     for axes, (title, norms) in zip(all_axes.flat, panels.items(), strict=False):
+        styles = _looks(norms)
         for norm, rates in norms.items():
-            color, dashes, marker, place = _style(norm)
             errors = [100 * (1 - np.asarray(runs, dtype=float)) for runs in rates.values()]
             axes.errorbar(
-                np.array(list(rates)) * 10 ** (APART * place),
+                np.array(list(rates)) * 10 ** (APART * PLACES[norm]),
                 [runs.mean() for runs in errors],
                 [runs.std(ddof=1) for runs in errors],
-                color=color,
-                linestyle=dashes,
+                **styles[norm],
                 linewidth=1.6,
                 elinewidth=1,
-                marker=marker,
                 ms=5,
                 label=norm,
             )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from lnbook.chapters.shared.block_figures import _block
 from lnbook.chapters.shared.drawing import cells
-from lnbook.notebook.style import LINE_STYLES, WIDTH, line_style
+from lnbook.notebook.style import WIDTH, line_styles
 
 __all__ = ["curves", "members", "table"]
 
@@ -122,15 +122,14 @@ def curves(
         [[0.8, 0.9], [0.7, 0.95]]
     """
     kinds = {tuple(lines) for lines in panels.values()}
-    if len(kinds) != 1 or not 0 < len(next(iter(kinds))) <= len(LINE_STYLES):
+    if len(kinds) != 1 or not 0 < len(next(iter(kinds))) <= 7:
         raise ValueError(f"curves: expected panels with the same 1 to 7 lines, but got {kinds}")
     figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 0.9))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
-        for number, (name, values) in enumerate(lines.items()):
-            axes.plot(
-                at, values, **line_style(number, among=len(LINE_STYLES)), markersize=5.5, label=name
-            )
+        styles = line_styles(lines)
+        for name, values in lines.items():
+            axes.plot(at, values, **styles[name], markersize=5.5, label=name)
         axes.set(title=title, ylabel="accuracy")
         if logarithmic:
             axes.set_xscale("log", base=2)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
+from lnbook.notebook.style import INK, MUTED, WIDTH, line_style, line_styles
 
 __all__ = [
     "accuracy_by_batch",
@@ -55,22 +55,20 @@ def companions(sizes: Sequence[int], layer: ArrayLike, batch: ArrayLike) -> Figu
     figure = Figure(figsize=(WIDTH, 4.2))
     panels = figure.subplots(2, 1, sharex=True, sharey=True)
     titles = ("BatchNorm, training mode", "LayerNorm")
-    for axes, title, array, color, marker in zip(
-        panels, titles, values[::-1], (VERMILION, BLUE), ("s", "o"), strict=True
-    ):
+    styles = line_styles(titles, linestyle="none")
+    for axes, title, array in zip(panels, titles, values[::-1], strict=True):
         places = np.arange(len(sizes), dtype=float)
         spread = np.linspace(-0.22, 0.22, array.shape[1])
         axes.plot(
             (places[:, None] + spread).ravel(),
             array.ravel(),
-            marker,
-            color=color,
+            **styles[title],
             alpha=0.6,
             markersize=4.5,
         )
         for place, row in zip(places, array, strict=True):
             if np.isnan(row).all():
-                axes.text(place, 0, "error", ha="center", va="center", color=color)
+                axes.text(place, 0, "error", ha="center", va="center", color=styles[title]["color"])
         axes.set_xticks(places, [str(size) for size in sizes])
         axes.set(title=title, ylabel="output")
         axes.grid(axis="y")
@@ -107,7 +105,7 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
         style = line_style(number, marker="")
         width = 2.0 if number < len(lines) - 1 else 1.0  # the last one, the wildest, stays thin
         axes.plot(updates, np.asarray(values, dtype=float), label=label, linewidth=width, **style)
-    axes.plot(updates, means, ".", color=GRAY, markersize=5, label="batch means")
+    axes.plot(updates, means, ".", color=MUTED, markersize=5, label="batch means")
     axes.set(xlabel="update", ylabel="running mean", ylim=(0, None))
     axes.grid()
     figure.legend(loc="outside upper left", ncols=2)
@@ -186,14 +184,11 @@ def accuracy_by_batch(
     _check_lines(lines, "accuracy_by_batch")
     figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
-    _with_spread(axes, sizes, lines)
-    for number, (label, level) in enumerate(levels.items(), start=len(lines)):
-        axes.plot(
-            [sizes[0], sizes[-1]],
-            [level, level],
-            **line_style(number, marker=""),
-            label=label,
-        )
+    styles = line_styles([*lines, *levels])
+    _with_spread(axes, sizes, lines, styles)
+    for label, level in levels.items():
+        style = {**styles[label], "marker": ""}
+        axes.plot([sizes[0], sizes[-1]], [level, level], **style, label=label)
     axes.set(xscale="log", xlabel="test images in a batch", ylabel="test accuracy")
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.xaxis.set_minor_locator(NullLocator())
@@ -224,7 +219,7 @@ def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> F
     _check_lines(lines, "accuracy_by_shift")
     figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
-    _with_spread(axes, shifts, lines)
+    _with_spread(axes, shifts, lines, line_styles(lines))
     axes.set(xlabel="added to every pixel of the test images", ylabel="test accuracy")
     axes.set_ylim(0, 1.05)
     axes.grid()
@@ -268,12 +263,16 @@ def accuracy_over_steps(steps: ArrayLike, lines: Mapping[str, ArrayLike]) -> Fig
     return figure
 
 
-def _with_spread(axes: Axes, x: Sequence[float], lines: Mapping[str, Spread]) -> None:
-    for number, (label, (mean, spread)) in enumerate(lines.items()):
+def _with_spread(
+    axes: Axes,
+    x: Sequence[float],
+    lines: Mapping[str, Spread],
+    styles: Mapping[str, dict[str, Any]],
+) -> None:
+    for label, (mean, spread) in lines.items():
         middle, half = np.asarray(mean, dtype=float), np.asarray(spread, dtype=float)
-        style = line_style(number)
-        axes.plot(x, middle, label=label, **style)
-        axes.vlines(x, middle - half, middle + half, color=style["color"], linewidth=1.2)
+        axes.plot(x, middle, label=label, **styles[label])
+        axes.vlines(x, middle - half, middle + half, color=styles[label]["color"], linewidth=1.2)
 
 
 def _check_lines(lines: Mapping[str, Any], name: str) -> None:

@@ -10,11 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import BLUE, INK, VERMILION, WIDTH
+from lnbook.notebook.style import COLORS, INK, WIDTH
 
 __all__ = ["columns_and_rows", "signs"]
 
-FACE = "#F1F3F6"
 NAMES = (r"$\mu$", r"$\sigma^2$")
 MOST = 8  # rows or columns: more cannot be read on a phone
 
@@ -58,21 +57,23 @@ def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) ->
         axes.set(xlim=(-1.3, columns + 2.1))
         axes.axis("off")
 
-    _table(upper, matrix, _entries(column=0), BLUE)
+    _table(upper, matrix, _entries(column=0), COLORS["batch_norm"])
     for order, name in enumerate(NAMES):
         height = rows + 0.3 + order
         upper.text(-0.75, height, name, ha="right", va="center")
         for column in range(columns):
-            _number(upper, (column, height), down[order, column], BLUE if column == 0 else None)
+            _number(
+                upper, (column, height), down[order, column], "batch_norm" if column == 0 else "ink"
+            )
     upper.set_title("BatchNorm: down each column")
     upper.set_ylim(rows + 1.9, -0.7)
 
-    _table(lower, matrix, _entries(row=0), VERMILION)
+    _table(lower, matrix, _entries(row=0), COLORS["layer_norm"])
     for order, name in enumerate(NAMES):
         place = columns + 0.1 + 1.25 * order
         lower.text(place, -1.0, name, ha="center", va="center")
         for row in range(rows):
-            _number(lower, (place, row), along[order, row], VERMILION if row == 0 else None)
+            _number(lower, (place, row), along[order, row], "layer_norm" if row == 0 else "ink")
     lower.set_title("LayerNorm: along each row")
     lower.set_ylim(rows - 0.4, -1.7)
     return figure
@@ -116,7 +117,7 @@ def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = (
                 value = matrix[row, column]
                 # pale enough for the number to be read
                 strength = 0.45 * abs(value) / largest if largest else 0.0
-                color = BLUE if value > 0 else VERMILION
+                color = COLORS["positive" if value > 0 else "negative"]
                 axes.add_patch(
                     Rectangle(
                         (column, row), 1, 1, facecolor=color, alpha=strength, edgecolor="none"
@@ -162,7 +163,7 @@ def _table(axes: Axes, matrix: Array, marked: Callable[[int, int], bool], color:
                 (column - 0.5, row - 0.5),
                 1,
                 1,
-                facecolor=color if is_marked else FACE,
+                facecolor=color if is_marked else COLORS["surface"],
                 edgecolor="white",
                 linewidth=1.5,
             )
@@ -178,14 +179,14 @@ def _table(axes: Axes, matrix: Array, marked: Callable[[int, int], bool], color:
         )
 
 
-def _number(axes: Axes, place: tuple[float, float], value: float, color: str | None) -> None:
+def _number(axes: Axes, place: tuple[float, float], value: float, color: str) -> None:
     axes.text(
         *place,
         f"{value:.2f}",
         ha="center",
         va="center",
-        color=color or INK,
-        weight="bold" if color else "normal",
+        color=COLORS[color],
+        weight="normal" if color == "ink" else "bold",
     )
 
 

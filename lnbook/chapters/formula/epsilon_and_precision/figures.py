@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import GRAY, WIDTH, line_style
+from lnbook.notebook.style import MUTED, WIDTH, line_style
 
 __all__ = ["spread", "stretch", "variance_errors"]
 
@@ -48,8 +48,8 @@ def variance_errors(
         )
     figure = Figure(figsize=(WIDTH, 3.9))
     axes = figure.subplots()
-    axes.axhline(1.0, color=GRAY, linewidth=0.9)
-    axes.plot(x, expected, color=GRAY, linestyle=":", linewidth=1.6, label="prediction")
+    axes.axhline(1.0, color=MUTED, linewidth=0.9)
+    axes.plot(x, expected, color=MUTED, linestyle=":", linewidth=1.6, label="prediction")
     for number, (label, values) in enumerate(curves.items()):
         axes.plot(x, values, **line_style(number, linestyle="-"), label=label)
     axes.set(xscale="log", yscale="log", xlabel="mean of the row (its standard deviation is 1)")
@@ -83,7 +83,7 @@ def spread(sigma: ArrayLike, outputs: Mapping[str, ArrayLike]) -> Figure:
     x, curves = _curves(sigma, outputs, "spread")
     figure = Figure(figsize=(WIDTH, 3.6))
     axes = figure.subplots()
-    axes.axhline(np.sqrt(0.5), color=GRAY, linewidth=0.9)
+    axes.axhline(np.sqrt(0.5), color=MUTED, linewidth=0.9)
     _lines(axes, x, curves)
     axes.set(xscale="log", xlabel=r"$\sigma$ of the row", ylim=(-0.03, 1.06))
     axes.set_title(r"standard deviation of $\hat{x}$")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
-from lnbook.notebook.style import BLUE, GRAY, WIDTH
+from lnbook.notebook.style import COLORS, MUTED, WIDTH
 
 __all__ = ["caught"]
 
@@ -44,9 +44,15 @@ def caught(results: ArrayLike, modules: Sequence[str], tests: Sequence[str]) -> 
     axes = figure.subplots()
     for row, column in np.ndindex(grid.shape):
         is_caught = bool(grid[row, column])
-        color = BLUE if is_caught else "#F1F3F6"
         axes.add_patch(
-            Rectangle((column, row), 0.92, 0.88, facecolor=color, edgecolor=GRAY, linewidth=0.6)
+            Rectangle(
+                (column, row),
+                0.92,
+                0.88,
+                facecolor=COLORS["highlight" if is_caught else "surface"],
+                edgecolor=MUTED,
+                linewidth=0.6,
+            )
         )
         if is_caught:
             axes.text(

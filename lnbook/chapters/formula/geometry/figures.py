@@ -10,7 +10,7 @@ from matplotlib.patches import Circle, Ellipse
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.drawing import HALO, arrow, cells
-from lnbook.notebook.style import BLUE, GRAY, GREEN, INK, SKY, VERMILION, WIDTH
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH
 
 __all__ = ["clouds", "invariances", "plane", "space"]
 
@@ -22,7 +22,7 @@ BACK = np.array([1.0, 1.0, -2.0]) / np.sqrt(6.0)
 UP = np.ones(3) / np.sqrt(3.0)
 TURN = np.radians(25.0)  # how far around (1, 1, 1) you stand in the drawing of space
 TILT = np.radians(24.0)  # and how far above the plane
-FOLLOWED = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "D"))
+FOLLOWED = ((COLORS["first"], "o"), (COLORS["second"], "s"), (COLORS["third"], "D"))
 SIZES = (9.5, 5.5, 6.5)  # so that two markers at one place are both seen
 STARS = (18, 10, 14)
 ARROW = {"linewidth": 1.5, "shrinkB": 2}  # ends before the star that it leads to
@@ -70,24 +70,31 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
     axes.axis("off")
     reach = 3.1
     axes.add_patch(
-        Ellipse((0, 0), 2 * reach, 2 * reach * np.sin(TILT), facecolor=SKY, alpha=0.22, lw=0)
+        Ellipse(
+            (0, 0),
+            2 * reach,
+            2 * reach * np.sin(TILT),
+            facecolor=COLORS["region"],
+            alpha=0.22,
+            lw=0,
+        )
     )
     radius = np.sqrt(3.0)
     axes.add_patch(
         Ellipse((0, 0), 2 * radius, 2 * radius * np.sin(TILT), fill=False, edgecolor=INK, lw=1.6)
     )
     top = float(max(_seen(before)[:, 1].max() + 0.4, 3.0))
-    arrow(axes, (0.0, 0.0), (0.0, top), GRAY, **ARROW)
-    axes.text(0.12, top, "(1, 1, 1)", color=GRAY, va="center")
+    arrow(axes, (0.0, 0.0), (0.0, top), MUTED, **ARROW)
+    axes.text(0.12, top, "(1, 1, 1)", color=MUTED, va="center")
     for number, unit in enumerate(1.8 * np.eye(3), start=1):
         end = _seen(unit[None])[0]
-        axes.plot([0, end[0]], [0, end[1]], color=GRAY, linewidth=1.0)
+        axes.plot([0, end[0]], [0, end[1]], color=MUTED, linewidth=1.0)
         beyond = 1.14 * end
         axes.text(
             beyond[0],
             beyond[1],
             f"$x_{number}$",
-            color=GRAY,
+            color=MUTED,
             ha="center",
             va="center",
             fontsize=10,
@@ -102,7 +109,9 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
             *middle, color=color, marker=marker, markersize=SIZES[number], markerfacecolor="white"
         )
         axes.plot(*end, color=color, marker="*", markersize=STARS[number])
-    axes.text(0.0, -reach * np.sin(TILT) - 0.12, "mean 0", color=BLUE, ha="center", va="top")
+    axes.text(
+        0.0, -reach * np.sin(TILT) - 0.12, "mean 0", color=COLORS["first"], ha="center", va="top"
+    )
     axes.set(xlim=(-reach - 0.1, reach + 0.1), ylim=(-reach * np.sin(TILT) - 0.6, top + 0.2))
     return figure
 
@@ -135,7 +144,7 @@ def plane(panels: Mapping[str, ArrayLike]) -> Figure:
     for axes, (title, rows) in zip(row_of_axes, listed.items(), strict=True):
         across, along = rows @ RIGHT, rows @ BACK
         axes.add_patch(Circle((0, 0), np.sqrt(3.0), fill=False, edgecolor=INK, linewidth=1.0))
-        axes.scatter(across, along, s=5, color=GRAY, alpha=0.55, linewidths=0)
+        axes.scatter(across, along, s=5, color=MUTED, alpha=0.55, linewidths=0)
         for number, (color, marker) in enumerate(FOLLOWED):
             axes.plot(across[number], along[number], color=color, marker=marker, markersize=7.5)
         axes.set_title(title)
@@ -202,7 +211,9 @@ def clouds(panels: Mapping[str, ArrayLike]) -> Figure:
     figure = Figure(figsize=(WIDTH, 0.7 + WIDTH / len(listed)))
     row_of_axes = figure.subplots(1, len(listed), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, points) in zip(row_of_axes, listed.items(), strict=True):
-        axes.scatter(points[:, 0], points[:, 1], s=7, color=BLUE, alpha=0.6, linewidths=0)
+        axes.scatter(
+            points[:, 0], points[:, 1], s=7, color=COLORS["first"], alpha=0.6, linewidths=0
+        )
         axes.set_title(title)
         axes.set_aspect("equal")
         axes.grid()

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.drawing import arrow, box
-from lnbook.notebook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_style
 
 __all__ = ["process", "rows_before_and_after", "scale_and_shift"]
 
@@ -46,16 +46,16 @@ def process() -> Figure:
     main, side = 3.15, 2.85
     boxes = {
         "x": _Box(5.25, 11.2, r"$x$", "input (N, H)", INK, main),
-        "mean": _Box(1.45, 9.85, r"$\mu$", "mean (N, 1)", BLUE, side),
+        "mean": _Box(1.45, 9.85, r"$\mu$", "mean (N, 1)", COLORS["statistics"], side),
         "centered": _Box(5.25, 8.5, r"$x - \mu$", "centered (N, H)", INK, main),
-        "variance": _Box(1.45, 7.3, r"$\sigma^2$", "variance (N, 1)", BLUE, side),
-        "eps": _Box(1.45, 5.1, "$\u03f5$", "one number", GRAY, side),
+        "variance": _Box(1.45, 7.3, r"$\sigma^2$", "variance (N, 1)", COLORS["statistics"], side),
+        "eps": _Box(1.45, 5.1, "$\u03f5$", "one number", MUTED, side),
         "normalized": _Box(
             5.25, 5.9, r"$\hat{x} = \frac{x - \mu}{\sqrt{\sigma^2 + ϵ}}$", "", INK, main
         ),
-        "weight": _Box(8.72, 3.3, r"$\gamma$", "scale (H,)", VERMILION, 2.5),
+        "weight": _Box(8.72, 3.3, r"$\gamma$", "scale (H,)", COLORS["learned"], 2.5),
         "scaled": _Box(5.25, 3.3, r"$\gamma \, \hat{x}$", "scaled (N, H)", INK, main),
-        "bias": _Box(8.72, 0.9, r"$\beta$", "shift (H,)", VERMILION, 2.5),
+        "bias": _Box(8.72, 0.9, r"$\beta$", "shift (H,)", COLORS["learned"], 2.5),
         "y": _Box(5.25, 0.9, r"$y = \gamma \, \hat{x} + \beta$", "output (N, H)", INK, main),
     }
     arrows = [
@@ -79,7 +79,11 @@ def process() -> Figure:
         _arrow(axes, boxes[start], boxes[end])
     for item in boxes.values():
         _draw(axes, item)
-    owners = ((0.1, "from the row", BLUE), (4.1, "chosen", GRAY), (7.1, "learned", VERMILION))
+    owners = (
+        (0.1, "from the row", COLORS["statistics"]),
+        (4.1, "chosen", MUTED),
+        (7.1, "learned", COLORS["learned"]),
+    )
     for x, text, color in owners:
         axes.text(x, 12.7, f"\N{BLACK SQUARE} {text}", color=color, weight="bold", va="center")
     return figure
@@ -180,11 +184,11 @@ def scale_and_shift(rows: Mapping[str, ArrayLike]) -> Figure:
     edges = np.linspace(np.floor(lowest), np.ceil(highest), 61)
     for axes, (label, row) in zip(panels, values.items(), strict=True):
         density, _ = np.histogram(row, bins=edges, density=True)
-        axes.stairs(density, edges, fill=True, color=BLUE, alpha=0.45)
+        axes.stairs(density, edges, fill=True, color=COLORS["first"], alpha=0.45)
         mean = _mean(row)
-        axes.axvline(mean, color=VERMILION, linewidth=1.6)
+        axes.axvline(mean, color=COLORS["second"], linewidth=1.6)
         ends = [mean - row.std(), mean + row.std()]
-        axes.plot(ends, [0.03, 0.03], color=VERMILION, linewidth=4, solid_capstyle="butt")
+        axes.plot(ends, [0.03, 0.03], color=COLORS["second"], linewidth=4, solid_capstyle="butt")
         axes.set_title(label)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)

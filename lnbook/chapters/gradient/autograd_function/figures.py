@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from lnbook.notebook.style import BLUE, WIDTH
+from lnbook.notebook.style import COLORS, WIDTH
 
 __all__ = ["memory_bars"]
 
@@ -34,7 +34,7 @@ def memory_bars(arrays: Mapping[str, float]) -> Figure:
     figure = Figure(figsize=(WIDTH, 0.72 * len(arrays) + 0.6))
     axes = figure.subplots()
     places = -np.arange(len(arrays), dtype=float)
-    axes.barh(places, list(arrays.values()), height=0.42, color=BLUE)
+    axes.barh(places, list(arrays.values()), height=0.42, color=COLORS["first"])
     for place, (name, value) in zip(places, arrays.items(), strict=True):
         axes.text(0.03, place + 0.3, name, va="bottom", ha="left", fontsize=10)
         axes.text(value + 0.05, place, f"{value:.2f}", va="center", fontsize=10)

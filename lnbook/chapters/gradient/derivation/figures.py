@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from lnbook.chapters.shared.drawing import arrow, box
-from lnbook.notebook.style import BLUE, INK, VERMILION, WIDTH
+from lnbook.notebook.style import COLORS, INK, WIDTH
 
 __all__ = ["computation_graph"]
 
@@ -14,10 +14,10 @@ HALF_WIDTH, HALF_HEIGHT = 1.35, 0.52
 
 NODES = {  # place of the center, formula, color
     "x": (MAIN, 11.0, r"$x$", INK),
-    "mu": (SIDE, 9.4, r"$\mu$", BLUE),
+    "mu": (SIDE, 9.4, r"$\mu$", COLORS["statistics"]),
     "c": (MAIN, 7.8, r"$c = x - \mu$", INK),
-    "v": (SIDE, 6.2, r"$\sigma^2$", BLUE),
-    "r": (SIDE, 4.2, r"$r$", BLUE),
+    "v": (SIDE, 6.2, r"$\sigma^2$", COLORS["statistics"]),
+    "r": (SIDE, 4.2, r"$r$", COLORS["statistics"]),
     "xhat": (MAIN, 2.6, r"$\hat{x} = r\,c$", INK),
     "y": (MAIN, 0.6, r"$y = \gamma\,\hat{x} + \beta$", INK),
 }
@@ -52,7 +52,7 @@ def computation_graph() -> Figure:
     axes.axis("off")
     for start, end, label, place in EDGES:
         arrow(axes, *_ends(start, end), linewidth=1.4, mutation_scale=12)
-        axes.text(*place, label, color=VERMILION, fontsize=12, va="center", ha="left")
+        axes.text(*place, label, color=COLORS["backward"], fontsize=12, va="center", ha="left")
     for x, y, formula, color in NODES.values():
         half = HALF_WIDTH * (1.35 if x == MAIN else 0.8)
         box(axes, (x, y), 2 * half, 2 * HALF_HEIGHT, color)

@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from lnbook.notebook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_style, line_styles
 
 __all__ = [
     "before_and_after",
@@ -42,7 +42,8 @@ def matrix(values: ArrayLike) -> Figure:
     if array.ndim != 2 or array.shape[0] != array.shape[1] or not 0 < len(array) <= 8:
         raise ValueError(f"matrix: expected shape (H, H), H at most 8, but got {array.shape}")
     size = len(array)
-    colors = LinearSegmentedColormap.from_list("signed", [VERMILION, "white", BLUE])
+    ends = COLORS["negative"], "white", COLORS["positive"]
+    colors = LinearSegmentedColormap.from_list("signed", ends)
     figure = Figure(figsize=(WIDTH, WIDTH * 0.86))
     axes = figure.subplots()
     limit = 1.9 * np.abs(array).max()  # pale enough for the numbers to be read
@@ -87,8 +88,8 @@ def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
     for axes, (title, values) in zip(panels, eigenvalues.items(), strict=True):
         array = np.asarray(values, dtype=float)
         order = np.arange(1, array.size + 1)
-        axes.vlines(order, 0, array, color=BLUE, linewidth=3)
-        axes.plot(order, array, "o", color=BLUE, markersize=7)
+        axes.vlines(order, 0, array, color=COLORS["first"], linewidth=3)
+        axes.plot(order, array, "o", color=COLORS["first"], markersize=7)
         for place, value in zip(order, array, strict=True):
             axes.annotate(
                 _signed(value),
@@ -126,14 +127,9 @@ def eigenvalues_by_spread(spread: ArrayLike, ordinary: ArrayLike, along: ArrayLi
     """
     figure = Figure(figsize=(WIDTH, 3.3))
     axes = figure.subplots()
-    axes.plot(spread, ordinary, color=BLUE, label="$r$: most directions")
-    axes.plot(
-        spread,
-        along,
-        color=VERMILION,
-        linestyle="--",
-        label=r"$r\,ϵ/(\sigma^2+ϵ)$: along $\hat{x}$",
-    )
+    labels = "$r$: most directions", r"$r\,ϵ/(\sigma^2+ϵ)$: along $\hat{x}$"
+    for number, (label, values) in enumerate(zip(labels, (ordinary, along), strict=True)):
+        axes.plot(spread, values, **line_style(number, marker=""), label=label)
     axes.set(xscale="log", yscale="log", xlabel=r"$\sigma$ of the row", ylabel="eigenvalue")
     axes.grid()
     axes.legend(loc="lower left")
@@ -165,12 +161,12 @@ def before_and_after(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figur
     for axes, (title, (before, after)) in zip(all_axes, panels.items(), strict=True):
         first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
         features = np.arange(1, first.size + 1)
-        axes.bar(features - 0.2, first, width=0.36, color=GRAY, label="arrives: $g$")
+        axes.bar(features - 0.2, first, width=0.36, color=MUTED, label="arrives: $g$")
         axes.bar(
             features + 0.2,
             second,
             width=0.36,
-            color=BLUE,
+            color=COLORS["first"],
             hatch="///",
             edgecolor="white",
             linewidth=0,
@@ -210,12 +206,13 @@ def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.3))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
+        styles = line_styles(lines)
         for number, (label, values) in enumerate(lines.items()):
             array = np.asarray(values, dtype=float)
             axes.plot(
                 np.arange(1, array.size + 1),
                 array,
-                **line_style(number),
+                **styles[label],
                 markevery=(2 * number, 7),
                 markersize=6,
                 label=label,
@@ -248,13 +245,10 @@ def weight_norms(norms: Mapping[str, ArrayLike]) -> Figure:
         raise ValueError("weight_norms: expected at least one line, but got none")
     figure = Figure(figsize=(WIDTH, 3.2))
     axes = figure.subplots()
-    for number, (label, values) in enumerate(norms.items()):
+    styles = line_styles(norms)
+    for label, values in norms.items():
         array = np.asarray(values, dtype=float)
-        axes.plot(
-            array,
-            **line_style(number, marker=""),
-            label=label,
-        )
+        axes.plot(array, **styles[label], markevery=max(1, array.size // 6), label=label)
     axes.set(xlabel="step", ylabel=r"$\Vert W \Vert$")
     axes.grid()
     axes.legend(loc="best")

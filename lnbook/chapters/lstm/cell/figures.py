@@ -10,7 +10,7 @@ from matplotlib.patches import Circle
 from numpy.typing import ArrayLike
 
 from lnbook.chapters.shared.drawing import arrow, box
-from lnbook.notebook.style import BLUE, GRAY, INK, WIDTH
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH
 
 __all__ = ["cell", "gates"]
 
@@ -22,13 +22,13 @@ BOXES = {  # center, formula, half of the width, color
     "x": (8.4, 11.2, r"$x_t$", 0.95, INK),
     "Wh": (4.7, 9.5, r"$W_h\,h_{t-1}$", 1.35, INK),
     "Wx": (8.4, 9.5, r"$W_x\,x_t$", 1.35, INK),
-    "LN1": (4.7, 7.8, "LN", 0.95, BLUE),
-    "LN2": (8.4, 7.8, "LN", 0.95, BLUE),
+    "LN1": (4.7, 7.8, "LN", 0.95, COLORS["layer_norm"]),
+    "LN2": (8.4, 7.8, "LN", 0.95, COLORS["layer_norm"]),
     "f": (3.5, 4.4, r"$\sigma(f_t)$", 0.95, INK),
     "ig": (6.0, 3.1, r"$\sigma(i_t)\,\tanh(g_t)$", 1.75, INK),
     "o": (8.8, 4.4, r"$\sigma(o_t)$", 0.95, INK),
     "c1": (1.3, 1.2, r"$c_t$", 0.95, INK),
-    "LN3": (3.9, 1.2, "LN", 0.95, BLUE),
+    "LN3": (3.9, 1.2, "LN", 0.95, COLORS["layer_norm"]),
     "tanh": (6.4, 1.2, r"$\tanh$", 0.95, INK),
     "h1": (8.8, -0.7, r"$h_t$", 0.95, INK),
     "b": (8.8, 6.1, r"$b$", 0.6, INK),
@@ -84,7 +84,7 @@ def cell() -> Figure:
     for ends in (*(_ends(start, end) for start, end in ARROWS), onward):
         arrow(axes, *ends)
     for x, y, formula, half, color in BOXES.values():
-        line, weight = (2.4, "bold") if color == BLUE else (1.4, "normal")
+        line, weight = (2.4, "bold") if color == COLORS["layer_norm"] else (1.4, "normal")
         box(axes, (x, y), 2 * half, 2 * HALF_HEIGHT, color, rounding=0.22, linewidth=line)
         axes.text(
             x, y, formula, ha="center", va="center", fontsize=11.5, color=color, weight=weight
@@ -149,13 +149,13 @@ def gates(
     panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
     places = np.arange(len(names), dtype=float)
     for axes, (title, (means, deviations)) in zip(panels, groups.items(), strict=True):
-        axes.axvline(0.0, color=GRAY, linewidth=0.8)
+        axes.axvline(0.0, color=MUTED, linewidth=0.8)
         axes.errorbar(
             np.asarray(means, dtype=float),
             -places,
             xerr=np.asarray(deviations, dtype=float),
             fmt="o",
-            color=BLUE,
+            color=COLORS["first"],
             markersize=6,
             linewidth=2.4,
             capsize=4,

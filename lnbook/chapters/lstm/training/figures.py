@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,24 +11,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
-from lnbook.notebook.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, VERMILION, WIDTH
+from lnbook.notebook.style import INK, WIDTH, line_styles
 
 __all__ = ["by_rate", "curves"]
 
-STYLES = {  # color, dashes, marker
-    "none": (VERMILION, "--", "s"),
-    "ba": (BLUE, "-", "o"),
-    "per-gate": (GREEN, "-.", "D"),
-    "carried": (PURPLE, ":", "^"),
-    "ba, gain 0.1": (ORANGE, (0, (5, 1, 1, 1)), "v"),
-}
+LINES = ("none", "ba", "per-gate", "carried", "ba, gain 0.1")
 APART = 0.025  # how far the lines stand apart, in powers of 10
 
 
-def _style(name: str) -> tuple[object, object, str]:
-    if name not in STYLES:
-        raise ValueError(f"expected a line out of {tuple(STYLES)}, but got {name!r}")
-    return STYLES[name]
+def _looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    for name in names:
+        if name not in LINES:
+            raise ValueError(f"expected a line out of {LINES}, but got {name!r}")
+    return line_styles(names)
 
 
 def curves(
@@ -64,22 +60,15 @@ def curves(
     figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.9))
     rows = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(rows, panels.items(), strict=True):
+        styles = _looks(lines)
         for number, (name, (steps, scores)) in enumerate(lines.items()):
-            color, dashes, marker = _style(name)
+            color = styles[name]["color"]
             x, y = np.asarray(steps, dtype=float), np.asarray(scores, dtype=float)
             axes.fill_between(x, y.min(0), y.max(0), color=color, alpha=0.16, linewidth=0)
-            axes.plot(
-                x,
-                y.mean(0),
-                color=color,
-                linestyle=dashes,
-                marker=marker,
-                markersize=6,
-                markevery=(number % 2, 2),
-                label=name,
-            )
+            every = (number % 2, 2)
+            axes.plot(x, y.mean(0), **styles[name], markersize=6, markevery=every, label=name)
         if level is not None:
-            axes.axhline(level, color=GRAY, linewidth=1.2)
+            axes.axhline(level, color=INK, linewidth=1.2)
         axes.set(title=title, ylabel=label)
         if log:
             _log_axis(axes)
@@ -117,17 +106,16 @@ def by_rate(
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(rows, panels.items(), strict=True):
         rates = sorted({rate for runs in lines.values() for rate in runs})
+        styles = _looks(lines)
         for number, (name, runs) in enumerate(lines.items()):
-            color, dashes, marker = _style(name)
+            points = {**styles[name], "linestyle": "none"}
             known = sorted(runs)
             places = np.array(known) * 10 ** (APART * (number - (len(lines) - 1) / 2))
             scores = [np.asarray(runs[rate], dtype=float) for rate in known]
             for place, values in zip(places, scores, strict=True):
-                axes.plot(
-                    np.full(values.size, place), values, marker, color=color, alpha=0.35, ms=4.5
-                )
+                axes.plot(np.full(values.size, place), values, **points, alpha=0.35, ms=4.5)
             means = [values.mean() for values in scores]
-            axes.plot(places, means, color=color, linestyle=dashes, marker=marker, ms=7, label=name)
+            axes.plot(places, means, **styles[name], ms=7, label=name)
         axes.set_xscale("log")
         axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
         axes.xaxis.set_minor_locator(NullLocator())

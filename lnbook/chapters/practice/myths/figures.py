@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike
 
-from lnbook.notebook.style import BLUE, GRAY, VERMILION, WIDTH
+from lnbook.notebook.style import WIDTH, line_styles
 
 __all__ = ["effects"]
 
-LOOKS = ((BLUE, "o", "-"), (VERMILION, "s", "--"), (GRAY, "D", ":"))
+MOST = 3
 
 
 def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
@@ -36,9 +36,9 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
     """
     drawn = {name: np.asarray(values, dtype=float) for name, values in lines.items()}
     shapes = [values.shape for values in drawn.values()]
-    if not 0 < len(drawn) <= len(LOOKS) or any(shape != (len(features),) for shape in shapes):
+    if not 0 < len(drawn) <= MOST or any(shape != (len(features),) for shape in shapes):
         raise ValueError(
-            f"effects: expected one to {len(LOOKS)} lines of {len(features)} numbers, "
+            f"effects: expected one to {MOST} lines of {len(features)} numbers, "
             f"but got shapes {shapes}"
         )
     least = min(float(np.min(values)) for values in drawn.values())
@@ -49,8 +49,9 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
     places = np.arange(len(features))
-    for (name, values), (color, marker, dash) in zip(drawn.items(), LOOKS, strict=False):
-        axes.plot(places, values, color=color, marker=marker, linestyle=dash, label=name)
+    styles = line_styles(drawn)
+    for name, values in drawn.items():
+        axes.plot(places, values, **styles[name], label=name)
     axes.set_yscale("log")
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xticks(places, list(features))

@@ -8,11 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from lnbook.notebook.style import BLUE, GRAY, GREEN, VERMILION, WIDTH
+from lnbook.notebook.style import MUTED, WIDTH, line_style
 
 __all__ = ["gains_over_training"]
-
-STYLES = ((BLUE, "-", "o"), (GREEN, "--", "s"), (VERMILION, "-.", "D"))
 
 
 def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Figure:
@@ -36,20 +34,21 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
         [1.0, 0.7]
     """
     x = np.asarray(steps, dtype=float)
-    if not 1 <= len(gains) <= len(STYLES):
+    if not 1 <= len(gains) <= 3:
         raise ValueError(f"gains_over_training: expected 1 to 3 ways, but got {len(gains)}")
     figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
-    axes.axhline(1.0, color=GRAY, linewidth=0.9)
-    for (label, values), (color, dashes, marker) in zip(gains.items(), STYLES, strict=False):
+    axes.axhline(1.0, color=MUTED, linewidth=0.9)
+    for number, (label, values) in enumerate(gains.items()):
         rows = np.asarray(values, dtype=float)
         if rows.ndim != 2 or rows.shape[1:] != x.shape:
             raise ValueError(
                 f"gains_over_training: expected {label!r} to be of shape (S, {x.size}), "
                 f"but got {rows.shape}"
             )
-        axes.fill_between(x, rows.min(0), rows.max(0), color=color, alpha=0.2, linewidth=0)
-        axes.plot(x, rows.mean(0), dashes, color=color, marker=marker, markersize=5, label=label)
+        style = line_style(number, markersize=5, label=label)
+        axes.fill_between(x, rows.min(0), rows.max(0), color=style["color"], alpha=0.2, linewidth=0)
+        axes.plot(x, rows.mean(0), **style)
     axes.set(xlabel="step of training", ylim=(0.0, None))
     axes.set_title("mean gain of the norms")
     axes.grid()

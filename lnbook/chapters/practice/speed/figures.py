@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from lnbook.notebook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_style
 
 __all__ = ["counted_and_measured", "ratios", "roofline"]
 
@@ -51,7 +51,7 @@ def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, fl
     right = max(ridge, *(intensity for intensity, _ in points.values())) * 2.5
     axes.plot([left, ridge, right], [left * bandwidth, peak, peak], color=INK, label="the roof")
     axes.plot(
-        [ridge, ridge], [left * bandwidth / 4, peak], color=GRAY, linestyle=":", linewidth=1.2
+        [ridge, ridge], [left * bandwidth / 4, peak], color=MUTED, linestyle=":", linewidth=1.2
     )
     for number, (label, point) in enumerate(points.items()):
         axes.plot(
@@ -93,10 +93,10 @@ def counted_and_measured(rows: Mapping[str, tuple[float, float]], unit: str) -> 
     axes = figure.subplots()
     places = -np.arange(len(rows), dtype=float)
     counted, measured = np.array(list(rows.values()), dtype=float).T
-    axes.hlines(places, counted, measured, color=GRAY, linewidth=1.5)
+    axes.hlines(places, counted, measured, color=MUTED, linewidth=1.5)
     for values, marker, color, fill, label in (
-        (counted, "o", BLUE, "white", "counted"),
-        (measured, "s", VERMILION, VERMILION, "measured"),
+        (counted, "o", COLORS["first"], "white", "counted"),
+        (measured, "s", COLORS["second"], COLORS["second"], "measured"),
     ):
         axes.plot(
             values,

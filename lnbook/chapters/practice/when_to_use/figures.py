@@ -10,19 +10,14 @@ from matplotlib.patches import FancyBboxPatch
 from numpy.typing import ArrayLike
 
 from lnbook.chapters.shared.drawing import arrow
-from lnbook.notebook.style import BLUE, GREEN, INK, PURPLE, VERMILION, WIDTH
+from lnbook.notebook.style import COLORS, INK, WIDTH, line_styles
 
 __all__ = ["by_distance", "decision", "shares"]
 
 LINE, GAP, PAD = 0.19, 0.3, 0.2  # inches: a line of text, between two boxes, inside a box
 LEFT, MIDDLE, RIGHT = (0.03, 1.95), 2.42, (2.45, 4.57)  # inches from the left edge
 
-LINES = (
-    (BLUE, "-", "o"),
-    (VERMILION, "--", "s"),
-    (GREEN, "-.", "D"),
-    (PURPLE, ":", "^"),
-)
+MOST = 4  # lines
 
 
 def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
@@ -96,13 +91,13 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
         )
 
     for number, ((question, advice), height) in enumerate(zip(steps, heights, strict=True), 1):
-        box(LEFT, top, height, f"{number}. {question}", BLUE)
-        box(RIGHT, top, height, advice, GREEN)
+        box(LEFT, top, height, f"{number}. {question}", COLORS["first"])
+        box(RIGHT, top, height, advice, COLORS["third"])
         answer((LEFT[1], top - height / 2), (MIDDLE, top - height / 2), "yes")
         middle = sum(LEFT) / 2
         answer((middle, top - height), (middle, top - height - GAP + 0.02), "no")
         top -= height + GAP
-    box((LEFT[0], RIGHT[1]), top, last, otherwise, GREEN)
+    box((LEFT[0], RIGHT[1]), top, last, otherwise, COLORS["third"])
     return figure
 
 
@@ -130,7 +125,7 @@ def shares(percent: Mapping[str, float]) -> Figure:
     least = 10.0 ** np.floor(np.log10(min(percent.values())))
     places = -np.arange(len(percent), dtype=float)
     for place, (label, value) in zip(places, percent.items(), strict=True):
-        axes.barh(place, value - least, left=least, height=0.34, color=BLUE)
+        axes.barh(place, value - least, left=least, height=0.34, color=COLORS["first"])
         axes.text(least * 1.05, place + 0.22, label, va="bottom", ha="left", fontsize=10)
         axes.text(value * 1.12, place, f"{value:.2g} %", va="center", ha="left", fontsize=10)
     axes.set(xscale="log", xlim=(least, 130), ylim=(places[-1] - 0.35, 0.62))
@@ -164,18 +159,18 @@ def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], labe
     """
     arrays = {name: np.asarray(values, dtype=float) for name, values in lines.items()}
     wrong = [a.shape for a in arrays.values() if a.ndim != 2 or a.shape[1] != len(distances)]
-    if not 0 < len(arrays) <= len(LINES) or wrong:
+    if not 0 < len(arrays) <= MOST or wrong:
         raise ValueError(
-            f"by_distance: expected 1 to {len(LINES)} lines of shape (S, {len(distances)}), "
+            f"by_distance: expected 1 to {MOST} lines of shape (S, {len(distances)}), "
             f"but got {[a.shape for a in arrays.values()]}"
         )
     figure = Figure(figsize=(WIDTH, 2.9))
     axes = figure.subplots()
-    for (name, values), (color, dashes, marker) in zip(arrays.items(), LINES, strict=False):
+    styles = line_styles(arrays)
+    for name, values in arrays.items():
+        color = styles[name]["color"]
         axes.fill_between(distances, values.min(0), values.max(0), color=color, alpha=0.18, lw=0)
-        axes.plot(
-            distances, values.mean(0), color=color, linestyle=dashes, marker=marker, label=name
-        )
+        axes.plot(distances, values.mean(0), **styles[name], label=name)
     axes.set(xscale="log", yscale="log", xlabel="distance of the inputs", ylabel=label)
     axes.grid()
     axes.legend(loc="upper left")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.drawing import arrow, box
-from lnbook.notebook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_styles
 
 __all__ = ["attention_weights", "by_block", "post_and_pre"]
 
@@ -49,7 +49,7 @@ def post_and_pre() -> Figure:
         for number, name in enumerate(BRANCHES):
             _branch(axes, left, TOP - 0.6 - number * PART, name, pre)
         if pre:
-            _box(axes, left + STREAM, -0.55, "LN", VERMILION, dashed=True)
+            _box(axes, left + STREAM, -0.55, "LN", COLORS["layer_norm"], dashed=True)
             axes.text(left + STREAM + 0.95, -0.55, "final norm,\nonce a stack", va="center")
         axes.text(left + STREAM, end - 0.35, "$y$", fontsize=13, ha="center", va="center")
     return figure
@@ -65,16 +65,16 @@ def _branch(axes: Axes, left: float, top: float, name: str, pre: bool) -> None:
         plus = top - 3.2
     below = list(places.values())
     for start, end in zip([top, *below], [*below, plus], strict=True):
-        axes.plot([branch] * 2, [start, end], color=GRAY, linewidth=1.4, zorder=1)
-    axes.plot([stream, branch], [top, top], color=GRAY, linewidth=1.4, zorder=1)
+        axes.plot([branch] * 2, [start, end], color=MUTED, linewidth=1.4, zorder=1)
+    axes.plot([stream, branch], [top, top], color=MUTED, linewidth=1.4, zorder=1)
     arrow(axes, (branch, plus), (stream + 0.38, plus), linewidth=1.4)
     for label, height in places.items():
-        color = {"LN": VERMILION, "dropout": GRAY}.get(label, BLUE)
-        _box(axes, branch, height, label, color, dashed=label == "dropout")
+        color = {"LN": "layer_norm", "dropout": "muted"}.get(label, "ink")
+        _box(axes, branch, height, label, COLORS[color], dashed=label == "dropout")
     axes.plot([stream], [plus], "o", color="white", markeredgecolor=INK, markersize=15, zorder=3)
     axes.text(stream, plus, "+", fontsize=13, ha="center", va="center", zorder=4)
     if not pre:
-        _box(axes, stream, plus - 1.25, "LN", VERMILION)
+        _box(axes, stream, plus - 1.25, "LN", COLORS["layer_norm"])
 
 
 def _box(axes: Axes, x: float, y: float, label: str, color: str, dashed: bool = False) -> None:
@@ -115,7 +115,7 @@ def attention_weights(panels: Mapping[str, ArrayLike]) -> Figure:
     rows = (len(tables) + 1) // 2
     figure = Figure(figsize=(WIDTH, 2.55 * rows))
     all_axes = figure.subplots(rows, 2, squeeze=False).ravel()
-    colors = LinearSegmentedColormap.from_list("weight", ["white", BLUE])
+    colors = LinearSegmentedColormap.from_list("weight", ["white", COLORS["first"]])
     for axes, (title, table) in zip(all_axes, tables.items(), strict=False):
         axes.imshow(table, cmap=colors, vmin=0.0, vmax=1.8)  # pale enough to read the numbers
         for (query, key), weight in np.ndenumerate(table):
@@ -154,6 +154,7 @@ def by_block(lines: Mapping[str, ArrayLike], label: str) -> Figure:
         raise ValueError("by_block: expected at least one line, but got none")
     figure = Figure(figsize=(WIDTH, 3.6))
     axes = figure.subplots()
+    styles = line_styles(lines)
     for number, (name, runs) in enumerate(lines.items()):
         array = np.asarray(runs, dtype=float)
         if array.ndim != 2 or len(array) < 2:
@@ -163,14 +164,12 @@ def by_block(lines: Mapping[str, ArrayLike], label: str) -> Figure:
             )
         mean, spread = array.mean(axis=0), array.std(axis=0, ddof=1)
         blocks = np.arange(mean.size)
-        style = line_style(number)
-        axes.fill_between(
-            blocks, mean - spread, mean + spread, color=style["color"], alpha=0.18, lw=0
-        )
+        color = styles[name]["color"]
+        axes.fill_between(blocks, mean - spread, mean + spread, color=color, alpha=0.18, lw=0)
         axes.plot(
             blocks,
             mean,
-            **style,
+            **styles[name],
             markevery=(number, max(1, mean.size // 6)),
             markersize=6,
             label=name,

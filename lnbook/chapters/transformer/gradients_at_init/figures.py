@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ from matplotlib.ticker import (
 )
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import GRAY, INK, WIDTH, line_style
+from lnbook.notebook.style import INK, MUTED, WIDTH, concept, line_style, line_styles
 
 __all__ = ["by_block", "by_depth", "growth"]
 
@@ -31,18 +32,12 @@ def _runs(values: ArrayLike, places: int, caller: str) -> Array:
     return array
 
 
-def _line(axes: Axes, x: Array, runs: Array, number: int, label: str, every: int = 1) -> None:
+def _line(
+    axes: Axes, x: Array, runs: Array, style: dict[str, Any], label: str, every: int = 1
+) -> None:
     """Draw the mean of some runs, and a band from the least to the largest."""
-    style = line_style(number)
     axes.fill_between(x, runs.min(0), runs.max(0), color=style["color"], alpha=0.18, linewidth=0)
-    axes.plot(
-        x,
-        runs.mean(0),
-        **style,
-        markevery=every,
-        markersize=6,
-        label=label,
-    )
+    axes.plot(x, runs.mean(0), **style, markevery=every, markersize=6, label=label)
 
 
 def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
@@ -78,11 +73,11 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
         axes,
         places,
         _runs(runs, lower.size, "growth"),
-        0,
+        line_style("pre_ln", linestyle="-"),  # the bounds have dashes
         "measured",
         every=max(1, lower.size // 8),
     )
-    axes.plot(places, upper, color=GRAY, linestyle="--", label=r"upper bound, $1 + 3l/2$")
+    axes.plot(places, upper, color=MUTED, linestyle="--", label=r"upper bound, $1 + 3l/2$")
     axes.plot(places, lower, color=INK, linestyle=":", label=r"lower bound, $1 + l/2$")
     axes.set(xlabel="blocks passed, $l$", ylabel=r"$\Vert x_l \Vert^2 / d$")
     axes.grid()
@@ -122,8 +117,9 @@ def by_depth(
     figure = Figure(figsize=(WIDTH, 2.6 * len(panels) + 0.5))
     all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, lines), label in zip(all_axes, panels.items(), labels, strict=True):
-        for number, (name, runs) in enumerate(lines.items()):
-            _line(axes, places, _runs(runs, places.size, "by_depth"), number, name)
+        styles = line_styles(lines)
+        for name, runs in lines.items():
+            _line(axes, places, _runs(runs, places.size, "by_depth"), styles[name], name)
         axes.set(title=title, ylabel=label, xscale="log")
         axes.set_ylim(0, 1.35 * max(float(np.max(runs)) for runs in lines.values()))
         axes.grid()
@@ -168,11 +164,13 @@ def by_block(
     figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.4))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=one_scale, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
-        for number, (name, values) in enumerate(lines.items()):
+        # A line that is alone in its panel may be named by the title.
+        styles = line_styles([title] if len(lines) == 1 and concept(title) else lines)
+        for (name, values), style in zip(lines.items(), styles.values(), strict=True):
             blocks = np.asarray(values).shape[-1] if np.ndim(values) == 2 else 0
             runs = _runs(values, blocks, "by_block")
             places = np.arange(1.0, blocks + 1)
-            _line(axes, places, runs, number, name, every=max(1, blocks // 8))
+            _line(axes, places, runs, style, name, every=max(1, blocks // 8))
         for name, values in (references or {}).get(title, {}).items():
             reference = np.asarray(values, dtype=float)
             axes.plot(

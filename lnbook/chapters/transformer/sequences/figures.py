@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,23 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import (
-    BLUE,
-    GRAY,
-    GREEN,
-    INK,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    WIDTH,
-    line_style,
-)
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_styles
 
 __all__ = ["company", "guesses", "padding", "reach", "sentences"]
-
-COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
-FACE = "#F1F3F6"
-PALE_BLUE = "#D6E6F2"
 
 Array = NDArray[np.float64]
 
@@ -65,8 +50,8 @@ def sentences(words: Sequence[Sequence[str]], length: int) -> Figure:
                     (place + 0.04, -number - 0.4),
                     0.92,
                     0.8,
-                    facecolor=PALE_BLUE if real else "none",
-                    edgecolor=BLUE if real else GRAY,
+                    facecolor=COLORS["pale"] if real else "none",
+                    edgecolor=COLORS["highlight"] if real else MUTED,
                     hatch=None if real else "///",
                     linewidth=1.0,
                 )
@@ -105,13 +90,13 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
         raise ValueError("padding: expected at least one norm, but got none")
     figure = Figure(figsize=(WIDTH, 3.0))
     axes = figure.subplots()
+    styles = line_styles(changes)
     for number, (name, values) in enumerate(changes.items()):
         axes.plot(
             np.asarray(places, dtype=float),
             np.asarray(values, dtype=float),
-            **_style(number),
-            markersize=6 + 3 * (number == 2),
-            markerfacecolor="none" if number == 2 else None,  # lines may lie on each other
+            **styles[name] | ({"markerfacecolor": "none"} if number == 2 else {}),
+            markersize=6 + 3 * (number == 2),  # lines may lie on each other
             clip_on=False,
             zorder=3,
             label=name,
@@ -152,12 +137,12 @@ def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
             array,
             np.full(array.size, -float(number)),
             "|",
-            color=VERMILION,
+            color=COLORS["batch_norm"],
             markersize=13,
             alpha=0.6,
             label="batch normalization" if number == 0 else None,
         )
-    axes.axvline(constant, color=BLUE, linewidth=2.5, label="LayerNorm")
+    axes.axvline(constant, color=COLORS["layer_norm"], linewidth=2.5, label="LayerNorm")
     axes.set_yticks(-np.arange(len(outputs)), list(outputs))
     axes.set_ylim(-len(outputs) + 0.4, 0.6)
     axes.tick_params(axis="y", length=0)
@@ -212,10 +197,15 @@ def _grid(axes: Axes, moved: NDArray[np.bool_], *, allowed: bool) -> None:
     for changed in range(length):
         for place in range(length):
             fine = allowed and place >= changed
-            color = (BLUE if fine else VERMILION) if moved[changed, place] else FACE
+            meaning = ("highlight" if fine else "changed") if moved[changed, place] else "surface"
             axes.add_patch(
                 Rectangle(
-                    (place, -changed - 1), 1, 1, facecolor=color, edgecolor="white", linewidth=1
+                    (place, -changed - 1),
+                    1,
+                    1,
+                    facecolor=COLORS[meaning],
+                    edgecolor="white",
+                    linewidth=1,
                 )
             )
             if moved[changed, place]:
@@ -259,20 +249,16 @@ def guesses(losses: Mapping[str, ArrayLike]) -> Figure:
     figure = Figure(figsize=(WIDTH, 3.5))
     axes = figure.subplots()
     axes.axhline(1.0, color=INK, linewidth=1.0)
+    styles = line_styles(losses)
     for number, (name, values) in enumerate(losses.items()):
         array = np.asarray(values, dtype=float)
         mean = array.mean(axis=0)
         places = np.arange(1, mean.size + 1) + 0.06 * (number - (len(losses) - 1) / 2)
-        style = _style(number)
         low, high = array.min(axis=0), array.max(axis=0)
-        axes.vlines(places, low, high, color=style["color"], linewidth=1.3)
-        axes.plot(places, mean, **style, markersize=6, label=name)
+        axes.vlines(places, low, high, color=styles[name]["color"], linewidth=1.3)
+        axes.plot(places, mean, **styles[name], markersize=6, label=name)
     axes.set(xlabel="place of the guess", ylabel="loss (1: a pure guess)", ylim=(0, None))
     axes.set_xticks(np.arange(1, mean.size + 1))
     axes.grid(axis="y")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
-
-
-def _style(number: int) -> dict[str, Any]:
-    return line_style(number, color=COLORS[number % len(COLORS)])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,23 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import (
-    BLUE,
-    GRAY,
-    GREEN,
-    INK,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    WIDTH,
-    line_style,
-)
+from lnbook.notebook.style import INK, MUTED, WIDTH, line_style, line_styles
 
 __all__ = ["by_block", "by_depth", "by_rate", "curves", "finals"]
 
-# The two models look as in the other chapters on transformers, and with warm-up like their kin.
-NAMED = ("Post-LN", "Pre-LN", "Post-LN, warm-up", "Pre-LN, warm-up")
-COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, INK)
 LEVEL = (0, (1, 1.5))
 
 Array = NDArray[np.float64]
@@ -60,11 +45,12 @@ def curves(
     figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 1.2))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
-        for number, (label, (steps, losses)) in zip(_looks(lines), lines.items(), strict=True):
+        styles = line_styles(lines, markersize=6)
+        for label, (steps, losses) in lines.items():
             x, y = np.asarray(steps, dtype=float), np.asarray(losses, dtype=float)
-            color = COLORS[number % len(COLORS)]
+            color = styles[label]["color"]
             axes.fill_between(x, y.min(axis=0), y.max(axis=0), color=color, alpha=0.18, linewidth=0)
-            axes.plot(x, y.mean(axis=0), **_line(number, 6), label=label)
+            axes.plot(x, y.mean(axis=0), **styles[label], label=label)
         _levels(axes, levels)
         axes.set(title=title, ylabel="test loss")
         axes.grid()
@@ -98,13 +84,15 @@ def by_rate(
     axes = figure.subplots()
     axes.set_xscale("log")
     rates = sorted({rate for losses in lines.values() for rate in losses})
-    for number, (label, losses) in zip(_looks(lines), lines.items(), strict=True):
+    styles = line_styles(lines)
+    for label, losses in lines.items():
         known = sorted(losses)
-        style = _line(number, 7)
-        axes.plot(known, [np.mean(losses[rate]) for rate in known], **style, label=label)
+        means = [np.mean(losses[rate]) for rate in known]
+        axes.plot(known, means, **styles[label], markersize=7, label=label)
         x = [rate for rate in known for _ in losses[rate]]
         y = [loss for rate in known for loss in losses[rate]]
-        axes.plot(x, y, style["marker"], color=style["color"], alpha=0.45, markersize=4.5)
+        points = {**styles[label], "linestyle": "none"}
+        axes.plot(x, y, **points, alpha=0.45, markersize=4.5)
     _levels(axes, levels)
     axes.set(xlabel="learning rate", ylabel="test loss at the end")
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
@@ -141,7 +129,7 @@ def by_block(
     for axes, (title, moments) in zip(all_axes, panels.items(), strict=True):
         for number, (name, values) in enumerate(moments.items()):
             y = np.asarray(values, dtype=float)
-            axes.plot(np.arange(1, y.size + 1), y, **_line(number, 6), label=name)
+            axes.plot(np.arange(1, y.size + 1), y, **line_style(number, markersize=6), label=name)
             axes.set_xticks(np.arange(1, y.size + 1))
         axes.set(title=title, ylabel=label)
         if log:
@@ -174,13 +162,14 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
     _some(lines, "by_depth")
     figure = Figure(figsize=(WIDTH, 4.0))
     axes = figure.subplots()
-    for number, (name, values) in zip(_looks(lines), lines.items(), strict=True):
+    styles = line_styles(lines, markersize=7)
+    for name, values in lines.items():
         y = np.asarray(values, dtype=float)
-        style = _line(number, 7)
+        color = styles[name]["color"]
         axes.fill_between(
-            depths, y.min(axis=0), y.max(axis=0), color=style["color"], alpha=0.18, linewidth=0
+            depths, y.min(axis=0), y.max(axis=0), color=color, alpha=0.18, linewidth=0
         )
-        axes.plot(depths, y.mean(axis=0), **style, label=name)
+        axes.plot(depths, y.mean(axis=0), **styles[name], label=name)
     axes.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel=label)
     axes.set_xticks(list(depths), [str(depth) for depth in depths])
     axes.xaxis.set_minor_locator(NullLocator())
@@ -212,12 +201,12 @@ def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> 
     _some(rows, "finals")
     figure = Figure(figsize=(WIDTH, 0.62 * len(rows) + 1.2))
     axes = figure.subplots()
-    for look, number, (name, losses) in zip(_looks(rows), count(), rows.items(), strict=False):
+    styles = line_styles(rows, linestyle="none")
+    for number, (name, losses) in enumerate(rows.items()):
         values = np.asarray(losses, dtype=float)
-        color = COLORS[look % len(COLORS)]
-        marker = line_style(look, among=len(COLORS))["marker"]
-        axes.plot(values, np.full(values.size, -number), marker, color=color, alpha=0.6)
+        axes.plot(values, np.full(values.size, -number), **styles[name], alpha=0.6)
         mean = [values.mean()] * 2
+        color = styles[name]["color"]
         axes.plot(mean, [-number - 0.25, -number + 0.25], color=color, linewidth=3)
         axes.annotate(
             name,
@@ -227,7 +216,7 @@ def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> 
             va="bottom",
         )
     for name, level in levels.items():
-        axes.plot([level] * 2, [-len(rows) + 0.6, 0.8], color=GRAY, linestyle=LEVEL)
+        axes.plot([level] * 2, [-len(rows) + 0.6, 0.8], color=MUTED, linestyle=LEVEL)
         axes.text(level, 0.85, name, color=INK, fontsize=9.5, ha="center", va="bottom")
     axes.margins(x=0.09)
     axes.set(ylim=(-len(rows) + 0.5, 1.2), xlabel="test loss at the end")
@@ -242,23 +231,10 @@ def _some(items: Mapping[str, object], owner: str) -> None:
         raise ValueError(f"{owner}: expected something to draw, but got nothing")
 
 
-def _looks(names: Iterable[str]) -> list[int]:
-    """The look of each line: its own, if it has a name that returns, else the next that is free."""
-    names = list(names)
-    own = {name: NAMED.index(name) for name in names if name in NAMED}
-    free = (number for number in count() if number not in own.values())
-    return [own[name] if name in own else next(free) for name in names]
-
-
-def _line(number: int, size: float) -> dict[str, Any]:
-    color = COLORS[number % len(COLORS)]
-    return line_style(number, among=len(COLORS), color=color, markersize=size)
-
-
 def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
     left, right = axes.get_xlim()
     for name, level in levels.items():
-        axes.axhline(level, color=GRAY, linestyle=LEVEL, linewidth=1.6)
+        axes.axhline(level, color=MUTED, linestyle=LEVEL, linewidth=1.6)
         axes.annotate(
             name,
             (1.0, level),

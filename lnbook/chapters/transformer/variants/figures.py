@@ -10,14 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.notebook.style import BLUE, GRAY, INK, VERMILION, WIDTH, line_style
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_styles
 
 __all__ = ["by_block", "keys", "losses", "xor"]
 
 Array = NDArray[np.float64]
-
-# The first line is Pre-LN, the second the Post-LN of the other chapters, or what stands for it.
-LOOKS = (1, 0, 2, 3, 4)
 
 
 def by_block(
@@ -53,12 +50,13 @@ def by_block(
     figure = Figure(figsize=(WIDTH, 2.6 * len(panels) + 0.3))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
+        styles = line_styles(lines)
         for number, (name, values) in enumerate(lines.items()):
             array = np.asarray(values, dtype=float)
             axes.plot(
                 np.arange(first, first + array.size),
                 array,
-                **line_style(LOOKS[number % len(LOOKS)]),
+                **styles[name],
                 markevery=(2 * number, 7),
                 markersize=6,
                 label=name,
@@ -105,13 +103,13 @@ def keys(
         hull = k[~inside]
         hull = hull[np.argsort(np.arctan2(*(hull - k.mean(0)).T[::-1]))]
         closed = np.vstack([hull, hull[:1]])
-        axes.plot(*closed.T, color=GRAY, linewidth=1.2, linestyle="--")
-        axes.plot(*hull.T, "o", color=BLUE, markersize=7.5, label="can be selected")
+        axes.plot(*closed.T, color=MUTED, linewidth=1.2, linestyle="--")
+        axes.plot(*hull.T, "o", color=COLORS["first"], markersize=7.5, label="can be selected")
         if inside.any():
             axes.plot(
                 *k[inside].T,
                 "X",
-                color=VERMILION,
+                color=COLORS["changed"],
                 markersize=8,
                 linestyle="none",
                 label="cannot be selected",
@@ -121,7 +119,7 @@ def keys(
         axes.grid()
     all_axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.1), ncols=2)
     if circle is not None:
-        all_axes[-1].add_patch(Circle((0, 0), circle, fill=False, color=GRAY, linewidth=1.0))
+        all_axes[-1].add_patch(Circle((0, 0), circle, fill=False, color=MUTED, linewidth=1.0))
     return figure
 
 
@@ -167,8 +165,10 @@ def losses(
 def _loss_row(axes: Axes, values: Array, place: float, worst: float) -> None:
     fits = values < worst
     shown, broken = values[fits], np.full(int((~fits).sum()), worst)
-    axes.plot(shown, np.full(shown.size, place), "o", color=BLUE, alpha=0.6, markersize=6)
-    axes.plot(broken, np.full(broken.size, place), "X", color=VERMILION, markersize=8)
+    axes.plot(
+        shown, np.full(shown.size, place), "o", color=COLORS["first"], alpha=0.6, markersize=6
+    )
+    axes.plot(broken, np.full(broken.size, place), "X", color=COLORS["changed"], markersize=8)
     if shown.size == values.size:
         axes.plot([shown.mean()] * 2, [place - 0.3, place + 0.3], color=INK, linewidth=2.5)
 
@@ -194,15 +194,15 @@ def xor(centered: ArrayLike, normalized: ArrayLike, threshold: float, radius: fl
     before, after = np.asarray(centered, dtype=float), np.asarray(normalized, dtype=float)
     figure = Figure(figsize=(WIDTH, 4.3))
     axes = figure.subplots()
-    axes.add_patch(Circle((0, 0), radius, fill=False, color=GRAY, linewidth=1.2))
-    axes.plot(*before.T, color=GRAY, linewidth=1.2)
+    axes.add_patch(Circle((0, 0), radius, fill=False, color=MUTED, linewidth=1.2))
+    axes.plot(*before.T, color=MUTED, linewidth=1.2)
     for start, end in zip(before, after, strict=True):
-        axes.plot([0, start[0]], [0, start[1]], color=GRAY, linewidth=0.9, linestyle=":")
+        axes.plot([0, start[0]], [0, start[1]], color=MUTED, linewidth=0.9, linestyle=":")
         axes.plot(*end, alpha=0)  # keeps the point within the limits
     outer, middle = [0, 2], [1]
     for rows, marker, color, name in (
-        (outer, "s", VERMILION, "XOR 0"),
-        (middle, "o", BLUE, "XOR 1"),
+        (outer, "s", COLORS["second"], "XOR 0"),
+        (middle, "o", COLORS["first"], "XOR 1"),
     ):
         axes.plot(
             *before[rows].T,
