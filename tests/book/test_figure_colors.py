@@ -138,7 +138,9 @@ def test_outputs_follow_from_what_is_drawn_and_not_from_shades(small: SmallBook)
 
 def test_a_new_shade_appears_at_the_next_build(built: Callable[[], SmallBook]) -> None:
     small = built()
-    small.index.write_text(small.index.read_text() + "\n![A line, and what cannot be seen of it.](line.svg)\n")
+    small.index.write_text(
+        small.index.read_text() + "\n![A line, and what cannot be seen of it.](line.svg)\n"
+    )
     (small.book.source / "line.svg").write_text(FIGURE)
     html = small.book.build / "html"
     for shade in (PALETTE["layer_norm"]["light"], "#0062A2"):
