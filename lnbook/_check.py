@@ -1,73 +1,85 @@
-"""Checks of arguments that the floors of lnbook share. Imports neither NumPy nor torch."""
+"""Checks of arguments that all floors share. Does not import torch; see `_check_tensors`."""
 
 import math
 import numbers
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Implementation: TypeAlias = Literal["auto", "native", "fused", "plain"]
+
+
+def checked_real(value: Any, name: str, function: str, least: float = -math.inf) -> float:
+    """Return `value` as a float.
+
+    Raises:
+        TypeError: `value` is not a real number (a bool and a tensor are not).
+        ValueError: `value` is infinite, NaN or below `least`.
+    """
+    number = _real(value, name, function)
+    if not (math.isfinite(number) and number >= least):
+        bound = "" if least == -math.inf else f" and at least {least}"
+        raise ValueError(f"{function}: expected {name} to be finite{bound}, but got {value!r}")
+    return number
 
 
 def checked_eps(eps: Any, function: str) -> float:
-    """Return `eps` as a float.
+    """Return `eps` as a float, finite and at least 0; the errors are those of `checked_real`."""
+    return checked_real(eps, "eps", function, least=0)
+
+
+def checked_between(value: Any, name: str, function: str, least: float, most: float) -> float:
+    """Return `value` as a float between `least` and `most`, both allowed.
 
     Raises:
-        TypeError: `eps` is not a real number (a bool and a tensor are not).
-        ValueError: `eps` is negative, infinite or NaN.
+        TypeError: `value` is not a real number (a bool and a tensor are not).
+        ValueError: `value` is NaN or outside the interval.
     """
-    if isinstance(eps, bool) or not isinstance(eps, numbers.Real):
-        raise TypeError(
-            f"{function}: expected eps to be a real number, but got {eps!r} "
-            f"of type {type(eps).__name__}"
+    number = _real(value, name, function)
+    if not least <= number <= most:
+        raise ValueError(
+            f"{function}: expected {name} to be between {least} and {most}, but got {value!r}"
         )
-    value = float(eps)
-    if not 0.0 <= value < math.inf:
-        raise ValueError(f"{function}: expected eps to be finite and at least 0, but got {eps!r}")
-    return value
+    return number
 
 
-def checked_shape(normalized_shape: Iterable[Any], function: str) -> tuple[int, ...]:
-    """Return `normalized_shape` as a tuple of Python ints.
+def _real(value: Any, name: str, function: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"{function}: expected {name} to be a real number, but got {value!r} "
+            f"of type {type(value).__name__}"
+        )
+    return float(value)
+
+
+def checked_integers(normalized_shape: Any, function: str) -> tuple[int, ...]:
+    """Return `normalized_shape`, an integer or some integers, as a tuple of Python ints.
 
     Raises:
-        TypeError: an element is not an integer (a bool is not).
-        RuntimeError: there is no element, or a negative one.
+        TypeError: it is neither, or an element is not an integer (a bool is not).
     """
-    shape = tuple(_checked_size(size, function) for size in normalized_shape)
+    if isinstance(normalized_shape, numbers.Integral):
+        normalized_shape = (normalized_shape,)
+    if not isinstance(normalized_shape, Iterable) or isinstance(normalized_shape, (str, bytes)):
+        raise TypeError(
+            f"{function}: expected normalized_shape to be an integer or some integers, but got "
+            f"{normalized_shape!r} of type {type(normalized_shape).__name__}"
+        )
+    expected = "normalized_shape to hold integers"
+    return tuple(_integer(size, expected, function) for size in normalized_shape)
+
+
+def checked_shape(normalized_shape: Any, function: str) -> tuple[int, ...]:
+    """Return what `checked_integers` returns; raise RuntimeError if it is empty or negative."""
+    shape = checked_integers(normalized_shape, function)
     if not shape or min(shape) < 0:
         raise RuntimeError(
             f"{function}: expected normalized_shape to hold at least one size and no negative "
             f"one, but got normalized_shape={shape}"
         )
     return shape
-
-
-def _checked_size(size: Any, function: str) -> int:
-    try:
-        if isinstance(size, bool):
-            raise TypeError
-        return operator.index(size)
-    except TypeError:
-        raise TypeError(
-            f"{function}: expected normalized_shape to hold integers, but got {size!r} "
-            f"of type {type(size).__name__}"
-        ) from None
-
-
-def checked_real(value: Any, name: str, function: str) -> float:
-    """Return `value` as a float.
-
-    Raises:
-        TypeError: `value` is not a real number (a bool and a tensor are not).
-        ValueError: `value` is infinite or NaN.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(
-            f"{function}: expected {name} to be a real number, but got {value!r} "
-            f"of type {type(value).__name__}"
-        )
-    if not math.isfinite(value):
-        raise ValueError(f"{function}: expected {name} to be finite, but got {value!r}")
-    return float(value)
 
 
 def checked_count(value: Any, name: str, function: str, least: int = 0) -> int:
@@ -85,14 +97,17 @@ def checked_count(value: Any, name: str, function: str, least: int = 0) -> int:
 
 def checked_integer(value: Any, name: str, function: str) -> int:
     """Return `value` as a Python int; raise TypeError if it is not an integer (a bool is not)."""
+    return _integer(value, f"{name} to be an integer", function)
+
+
+def _integer(value: Any, expected: str, function: str) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"{function}: expected {name} to be an integer, but got {value!r} "
-            f"of type {type(value).__name__}"
+            f"{function}: expected {expected}, but got {value!r} of type {type(value).__name__}"
         ) from None
 
 
@@ -104,3 +119,26 @@ def checked_bool(value: Any, name: str, function: str) -> bool:
             f"of type {type(value).__name__}"
         )
     return value
+
+
+def checked_implementation(value: Any, function: str, native: bool = True) -> Implementation:
+    """Return `value`, which must name an implementation; raise ValueError if it does not.
+
+    `native` says whether PyTorch has a kernel of its own for it.
+    """
+    for known in ("auto", "native", "fused", "plain"):
+        if value == known and (native or known != "native"):
+            return known
+    names = "'auto', 'native', 'fused' or 'plain'" if native else "'auto', 'fused' or 'plain'"
+    reason = "" if native else ", as PyTorch has no kernel of its own for it"
+    raise ValueError(
+        f"{function}: expected implementation to be {names}{reason}, but got {value!r}"
+    )
+
+
+def check_generator(rng: Any, function: str) -> None:
+    """Raise TypeError unless `rng` is a NumPy generator (a seed is none)."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"{function}: expected rng to be a numpy.random.Generator, but got {type(rng).__name__}"
+        )

@@ -17,7 +17,15 @@ from mutation.run import SURVIVED, MutationRun
 
 ROOT = Path(__file__).resolve().parents[1]
 MEMORY = ROOT / "build" / "mutation" / "outcomes.json"
-CORE = ["_check.py", "reference", "functional", "layers", "recurrent", "transformer"]
+CORE = [
+    "_check.py",
+    "_check_tensors.py",
+    "reference",
+    "functional",
+    "layers",
+    "recurrent",
+    "transformer",
+]
 TESTS = ["tests/library", "tests/property"]
 # They test other things, at length; a bug in the core must be found without them.
 LEFT_OUT = ("experiments_*", "figures_*", "exercises_*", "bootstrap", "mutation", "notebook")

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lnbook._check import checked_integer
-from lnbook.data._check import check_generator
+from lnbook._check import check_generator, checked_count
 
 __all__ = ["BASELINE", "adding_problem"]
 
@@ -39,13 +38,8 @@ def adding_problem(rng: np.random.Generator, examples: int, length: int) -> tupl
         True
     """
     check_generator(rng, "adding_problem")
-    checked_integer(examples, "examples", "adding_problem")
-    checked_integer(length, "length", "adding_problem")
-    if examples < 1 or length < 2:
-        raise ValueError(
-            f"adding_problem: expected examples of at least 1 and length of at least 2, "
-            f"but got {examples} and {length}"
-        )
+    checked_count(examples, "examples", "adding_problem", least=1)
+    checked_count(length, "length", "adding_problem", least=2)
     numbers = rng.uniform(size=(examples, length))
     marks = np.zeros((examples, length))
     half, rows = length // 2, np.arange(examples)

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lnbook._check import checked_integer
-from lnbook.data._check import check_generator
+from lnbook._check import check_generator, checked_count
 
 __all__ = ["Text", "load_text", "windows"]
 
@@ -92,12 +91,12 @@ def windows(
         (tensor([[5, 6, 7]]), tensor([[6, 7, 8]]))
     """
     check_generator(rng, "windows")
-    checked_integer(count, "count", "windows")
-    checked_integer(length, "length", "windows")
-    if count < 1 or length < 1 or len(numbers) <= length:
+    checked_count(count, "count", "windows", least=1)
+    checked_count(length, "length", "windows", least=1)
+    if len(numbers) <= length:
         raise ValueError(
-            f"windows: expected count and length of at least 1 and a text longer than length, "
-            f"but got count {count}, length {length} and {len(numbers)} characters"
+            f"windows: expected a text longer than length, but got length {length} "
+            f"and {len(numbers)} characters"
         )
     starts = torch.from_numpy(rng.integers(0, len(numbers) - length, (count, 1)))
     places = starts + torch.arange(length)

@@ -1,10 +1,10 @@
 """The operations on torch tensors, differentiable.
 
-The functions are the plain forms, to be read beside their equations. The classes named Function
-compute the same, fast, with derivatives of their own.
+The functions are plain, to be read beside their equations. The classes named Function are fused:
+they compute the same, fast, with derivatives of their own.
 """
 
-from lnbook.functional._check import FLOATING_DTYPES, HALF_DTYPES
+from lnbook._check_tensors import FLOATING_DTYPES, HALF_DTYPES
 from lnbook.functional.batch_norm import batch_norm, instance_norm
 from lnbook.functional.dynamic_tanh import dynamic_tanh
 from lnbook.functional.group_norm import group_norm

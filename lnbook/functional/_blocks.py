@@ -2,7 +2,7 @@
 
 A formula in torch operations visits its tensors once for each operation. Where a tensor is larger
 than the cache, every visit fetches it from main memory again, and that takes longer than the
-arithmetic. So the fast forms run the whole formula on a block of rows, then on the next.
+arithmetic. So the Functions run the whole formula on a block of rows, then on the next.
 """
 
 import math
@@ -74,6 +74,6 @@ def blocks(rows: Tensor) -> Iterator[slice]:
 def is_transformed() -> bool:
     """Say whether `torch.compile` or a transform of `torch.func` is reading the computation.
 
-    Then there is nothing to run block by block, and the plain form is what they can read.
+    Then there is nothing to run block by block, and the plain function is what they can read.
     """
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()

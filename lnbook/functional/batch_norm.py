@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lnbook._check import checked_eps, checked_real
-from lnbook.functional._check import check_is_floating, check_parameters, computing_dtype
+from lnbook._check_tensors import check_floating, check_parameters, computing_dtype
 
 __all__ = ["batch_norm", "instance_norm"]
 
@@ -193,7 +193,7 @@ def _move_(running: Tensor, batch: Tensor, momentum: float) -> None:
 
 
 def _checked_channels(input: Any, function: str) -> tuple[int]:
-    check_is_floating(input, function)
+    check_floating(input, "input", function)
     if input.ndim < 2:
         raise RuntimeError(
             f"{function}: expected input to have the shape (N, C, *), "

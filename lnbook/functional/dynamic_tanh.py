@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from lnbook.functional._check import check_is_floating, check_parameters, computing_dtype
+from lnbook._check_tensors import check_floating, check_parameters, computing_dtype
 
 __all__ = ["dynamic_tanh"]
 
@@ -42,7 +42,7 @@ def dynamic_tanh(
         >>> y.tolist()
         [0.0, 2.0]
     """
-    check_is_floating(input, "dynamic_tanh")
+    check_floating(input, "input", "dynamic_tanh")
     check_parameters(input, (1,), "", "dynamic_tanh", alpha=alpha)
     shapes = [tuple(getattr(given, "shape", ())) for given in (weight, bias) if given is not None]
     shape = shapes[0] if shapes else ()

@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from lnbook._check import checked_count, checked_eps
-from lnbook.functional._check import check_is_floating, check_parameters, computing_dtype
+from lnbook._check_tensors import check_floating, check_parameters, computing_dtype
 from lnbook.functional.layer_norm import layer_norm
 
 __all__ = ["group_norm"]
@@ -56,7 +56,7 @@ def group_norm(
         >>> group_norm(x, 2, eps=0.0)
         tensor([[-1.,  1., -1.,  1.]])
     """
-    check_is_floating(input, "group_norm")
+    check_floating(input, "input", "group_norm")
     num_groups = checked_count(num_groups, "num_groups", "group_norm", least=1)
     if input.ndim < 2 or input.shape[1] % num_groups:
         raise RuntimeError(

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from lnbook._check import checked_eps
-from lnbook.functional._check import (
+from lnbook._check_tensors import (
     check_last_dimensions,
     check_parameters,
-    checked_normalized_shape,
+    checked_sizes,
     computing_dtype,
 )
 
@@ -77,7 +77,7 @@ def layer_norm(
         tensor([[-2.,  6.],
                 [ 2., -4.]])
     """
-    shape = checked_normalized_shape(normalized_shape, "layer_norm")
+    shape = checked_sizes(normalized_shape, "layer_norm")
     check_last_dimensions(input, shape, "layer_norm")
     check_parameters(input, shape, "normalized_shape=", "layer_norm", weight=weight, bias=bias)
     eps = checked_eps(eps, "layer_norm")
@@ -133,7 +133,7 @@ def layer_norm_backward(
         >>> grad_weight.tolist(), grad_bias.tolist()
         ([-4.0, -3.0], [4.0, 3.0])
     """
-    shape = checked_normalized_shape(normalized_shape, "layer_norm_backward")
+    shape = checked_sizes(normalized_shape, "layer_norm_backward")
     check_last_dimensions(input, shape, "layer_norm_backward")
     check_parameters(input, shape, "normalized_shape=", "layer_norm_backward", weight=weight)
     check_parameters(

@@ -1,4 +1,4 @@
-r"""Layer normalization with a backward pass of our own, in the fast form.
+r"""Layer normalization with a backward pass of our own, fused.
 
 What makes it fast, and the same as `layer_norm`:
 
@@ -17,6 +17,12 @@ import torch
 from torch import Tensor
 
 from lnbook._check import checked_eps
+from lnbook._check_tensors import (
+    check_last_dimensions,
+    check_parameters,
+    checked_sizes,
+    computing_dtype,
+)
 from lnbook.functional._blocks import (
     affine_,
     as_like,
@@ -27,12 +33,6 @@ from lnbook.functional._blocks import (
     in_dtype,
     is_transformed,
     minus_means,
-)
-from lnbook.functional._check import (
-    check_last_dimensions,
-    check_parameters,
-    checked_normalized_shape,
-    computing_dtype,
 )
 from lnbook.functional.layer_norm import layer_norm, layer_norm_backward
 
@@ -56,11 +56,11 @@ class LayerNormFunction(torch.autograd.Function):
         \overline{g \hat{x}} \right), \qquad g = \gamma \frac{\partial \mathcal{L}}{\partial y}
 
     Source: Ba, Kiros and Hinton 2016, eq. 3, and the chain rule; see `layer_norm` and
-    `layer_norm_backward`, the plain forms, which it equals but for rounding. Arguments, shapes,
+    `layer_norm_backward`, the plain functions, which it equals but for rounding. Arguments, shapes,
     dtypes and errors are those of `layer_norm`.
 
     Second and higher derivatives go through `layer_norm_backward`. In the transforms of
-    `torch.func` the plain form runs; dual tensors of forward-mode differentiation are refused
+    `torch.func` the plain function runs; dual tensors of forward-mode differentiation are refused
     outside of them. `torch.compile` does not look into it, but the modules are compiled.
 
     Example:
@@ -83,7 +83,7 @@ class LayerNormFunction(torch.autograd.Function):
         eps: float = 1e-5,
     ) -> Tensor:
         """Normalize `input`; arguments, result and errors are those of `layer_norm`."""
-        shape = checked_normalized_shape(normalized_shape, "LayerNormFunction")
+        shape = checked_sizes(normalized_shape, "LayerNormFunction")
         check_last_dimensions(input, shape, "LayerNormFunction")
         check_parameters(
             input, shape, "normalized_shape=", "LayerNormFunction", weight=weight, bias=bias

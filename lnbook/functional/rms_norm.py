@@ -12,6 +12,12 @@ import torch
 from torch import Tensor
 
 from lnbook._check import checked_eps
+from lnbook._check_tensors import (
+    check_last_dimensions,
+    check_parameters,
+    checked_sizes,
+    computing_dtype,
+)
 from lnbook.functional._blocks import (
     affine_,
     as_like,
@@ -22,12 +28,6 @@ from lnbook.functional._blocks import (
     in_dtype,
     is_transformed,
     minus_means,
-)
-from lnbook.functional._check import (
-    check_last_dimensions,
-    check_parameters,
-    checked_normalized_shape,
-    computing_dtype,
 )
 
 __all__ = ["RMSNormFunction", "rms_norm", "rms_norm_backward"]
@@ -74,7 +74,7 @@ def rms_norm(
         >>> rms_norm(torch.tensor([3.0, 4.0, 0.0, 0.0]), (4,), eps=0.0)
         tensor([1.2000, 1.6000, 0.0000, 0.0000])
     """
-    shape, eps = _checked("rms_norm", input, normalized_shape, weight, eps)
+    shape, eps = checked_arguments("rms_norm", input, normalized_shape, weight, eps)
     normalized, _ = _normalize(input.to(computing_dtype(input.dtype)).contiguous(), shape, eps)
     return (normalized if weight is None else normalized * weight).to(input.dtype)
 
@@ -123,7 +123,7 @@ def rms_norm_backward(
         >>> grad_input, grad_weight  # the root is 5; upstream is orthogonal to x
         (tensor([[ 0.8000, -0.6000]]), tensor([ 2.4000, -2.4000]))
     """
-    shape, eps = _checked("rms_norm_backward", input, normalized_shape, weight, eps)
+    shape, eps = checked_arguments("rms_norm_backward", input, normalized_shape, weight, eps)
     check_parameters(
         input, tuple(input.shape), "of input, ", "rms_norm_backward", grad_output=grad_output
     )
@@ -148,12 +148,12 @@ class RMSNormFunction(torch.autograd.Function):
         g = \gamma \frac{\partial \mathcal{L}}{\partial y}
 
     Source: Zhang and Sennrich 2019, eq. 4, and the chain rule; see `rms_norm` and
-    `rms_norm_backward`, the plain forms, which it equals but for rounding. Arguments, shapes,
+    `rms_norm_backward`, the plain functions, which it equals but for rounding. Arguments, shapes,
     dtypes and errors are those of `rms_norm`.
 
     It is fast as `LayerNormFunction` is: block by block, in place, with the input and one number
     a row kept for backward. Second and higher derivatives go through `rms_norm_backward`. In
-    the transforms of `torch.func` the plain form runs; dual tensors of forward-mode
+    the transforms of `torch.func` the plain function runs; dual tensors of forward-mode
     differentiation are refused outside of them. `torch.compile` does not look into it, but the
     modules are compiled.
 
@@ -176,7 +176,7 @@ class RMSNormFunction(torch.autograd.Function):
         eps: float | None = None,
     ) -> Tensor:
         """Normalize `input`; arguments, result and errors are those of `rms_norm`."""
-        shape, eps = _checked("RMSNormFunction", input, normalized_shape, weight, eps)
+        shape, eps = checked_arguments("RMSNormFunction", input, normalized_shape, weight, eps)
         if is_transformed():
             return rms_norm(input, shape, weight, eps)
         y: Tensor = super().apply(input, shape, weight, eps)  # type: ignore[no-untyped-call]
@@ -212,10 +212,11 @@ class RMSNormFunction(torch.autograd.Function):
         )
 
 
-def _checked(
+def checked_arguments(
     function: str, input: Any, normalized_shape: Any, weight: Any, eps: Any
 ) -> tuple[tuple[int, ...], float]:
-    shape = checked_normalized_shape(normalized_shape, function)
+    """Return the shape and `eps` as numbers; raise unless all fits, as `rms_norm` says."""
+    shape = checked_sizes(normalized_shape, function)
     check_last_dimensions(input, shape, function)
     check_parameters(input, shape, "normalized_shape=", function, weight=weight)
     if eps is None:

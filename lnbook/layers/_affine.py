@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from lnbook.layers._check import Device
+from lnbook._check_tensors import Device
 
 
 class AffineLayer(nn.Module):

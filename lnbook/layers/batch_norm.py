@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from lnbook._check import checked_bool, checked_count, checked_eps, checked_real
+from lnbook._check_tensors import Device, check_dtype, check_floating
 from lnbook.functional import batch_norm
-from lnbook.functional._check import check_is_floating
 from lnbook.layers._affine import AffineLayer
-from lnbook.layers._check import Device, check_dtype
 
 __all__ = ["BatchNorm1d", "BatchNorm2d"]
 
@@ -100,7 +99,7 @@ class _BatchNorm(AffineLayer):
 
     def _check(self, input: Tensor) -> None:
         name = type(self).__name__
-        check_is_floating(input, name)
+        check_floating(input, "input", name)
         shape = tuple(input.shape)
         if input.ndim not in self.dimensions:
             raise ValueError(

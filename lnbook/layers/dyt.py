@@ -5,11 +5,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from lnbook._check import checked_bool, checked_real
+from lnbook._check import checked_bool, checked_real, checked_shape
+from lnbook._check_tensors import Device, check_dtype, check_floating
 from lnbook.functional import dynamic_tanh
-from lnbook.functional._check import check_is_floating
 from lnbook.layers._affine import AffineLayer
-from lnbook.layers._check import Device, check_dtype, checked_normalized_shape
 
 __all__ = ["DyT"]
 
@@ -73,7 +72,7 @@ class DyT(AffineLayer):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = checked_normalized_shape(normalized_shape, "DyT")
+        self.normalized_shape = checked_shape(normalized_shape, "DyT")
         self.alpha_init = checked_real(alpha_init, "alpha_init", "DyT")
         self.elementwise_affine = checked_bool(elementwise_affine, "elementwise_affine", "DyT")
         has_bias = checked_bool(bias, "bias", "DyT") and self.elementwise_affine
@@ -89,7 +88,7 @@ class DyT(AffineLayer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the squashed `input`; see `lnbook.functional.dynamic_tanh`."""
-        check_is_floating(input, "DyT")
+        check_floating(input, "input", "DyT")
         shape = self.normalized_shape
         if tuple(input.shape[-len(shape) :]) != shape:
             raise RuntimeError(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from lnbook.functional._check import check_is_floating
+from lnbook._check_tensors import check_floating, check_module
 from lnbook.layers.layer_norm import LayerNorm
 from lnbook.layers.rms_norm import RMSNorm
 
@@ -52,33 +52,9 @@ def fold_affine_(model: nn.Module, norm: str, linears: Sequence[str]) -> None:
         >>> model[0].weight.tolist(), model[1].weight.tolist()
         ([1.0, 1.0], [[2.0, 3.0]])
     """
-    owner = "fold_affine_"
-    if not isinstance(model, nn.Module):
-        raise TypeError(
-            f"{owner}: expected model to be a torch module, but got {type(model).__name__}"
-        )
-    if not isinstance(norm, str):
-        raise TypeError(f"{owner}: expected norm to be a path, but got {norm!r}")
-    if isinstance(linears, str):
-        raise TypeError(f"{owner}: expected linears to be a list of paths, but got {linears!r}")
-    if not linears:
-        raise ValueError(f"{owner}: expected linears to hold at least one path, but got {linears}")
-    source = model.get_submodule(norm)
-    if not isinstance(source, NORMS) or len(source.normalized_shape) != 1:
-        raise TypeError(
-            f"{owner}: expected {norm!r} to be a LayerNorm or RMSNorm over one dimension, "
-            f"but got {source}"
-        )
-    readers = {path: _linear(model, path, owner) for path in linears}
-    for path, reader in readers.items():
-        if (reader.in_features,) != tuple(source.normalized_shape):
-            raise ValueError(
-                f"{owner}: expected {path!r} to read {source.normalized_shape[0]} features, "
-                f"but it reads {reader.in_features}"
-            )
-    _refuse_shared(model, [norm, *readers], owner)
+    source, readers = _checked_parts(model, norm, linears)
     gamma, beta = source.weight, getattr(source, "bias", None)
-    for reader in readers.values():
+    for reader in readers:
         if beta is not None and bool((beta != 0).any()):
             shift = reader.weight @ beta.to(reader.weight.dtype)
             if reader.bias is None:
@@ -124,7 +100,7 @@ def fold_centering(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, 
     """
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None or name == "weight":
-            check_is_floating(given, "fold_centering", name)
+            check_floating(given, name, "fold_centering")
     if weight.ndim != 2:
         raise ValueError(
             f"fold_centering: expected weight of shape (H, D), but got {tuple(weight.shape)}"
@@ -134,6 +110,33 @@ def fold_centering(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, 
             f"fold_centering: expected bias of shape ({len(weight)},), but got {tuple(bias.shape)}"
         )
     return weight - weight.mean(0), None if bias is None else bias - bias.mean()
+
+
+def _checked_parts(model: Any, norm: Any, linears: Any) -> tuple[Foldable, list[nn.Linear]]:
+    """Return the norm and the linear layers at the paths."""
+    owner = "fold_affine_"
+    check_module(model, "model", owner)
+    if not isinstance(norm, str):
+        raise TypeError(f"{owner}: expected norm to be a path, but got {norm!r}")
+    if isinstance(linears, str):
+        raise TypeError(f"{owner}: expected linears to be a list of paths, but got {linears!r}")
+    if not linears:
+        raise ValueError(f"{owner}: expected linears to hold at least one path, but got {linears}")
+    source = model.get_submodule(norm)
+    if not isinstance(source, NORMS) or len(source.normalized_shape) != 1:
+        raise TypeError(
+            f"{owner}: expected {norm!r} to be a LayerNorm or RMSNorm over one dimension, "
+            f"but got {source}"
+        )
+    readers = {path: _linear(model, path, owner) for path in linears}
+    for path, reader in readers.items():
+        if (reader.in_features,) != tuple(source.normalized_shape):
+            raise ValueError(
+                f"{owner}: expected {path!r} to read {source.normalized_shape[0]} features, "
+                f"but it reads {reader.in_features}"
+            )
+    _refuse_shared(model, [norm, *readers], owner)
+    return source, [*readers.values()]
 
 
 def _linear(model: nn.Module, path: str, owner: str) -> nn.Linear:

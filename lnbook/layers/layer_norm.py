@@ -1,4 +1,4 @@
-"""Layer normalization as a module, and its form for the channels of images."""
+"""Layer normalization as a module, and another one for the channels of images."""
 
 from collections.abc import Iterable
 
@@ -6,18 +6,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm as native
 
-from lnbook._check import checked_bool, checked_eps
+from lnbook._check import (
+    Implementation,
+    checked_bool,
+    checked_eps,
+    checked_implementation,
+    checked_shape,
+)
+from lnbook._check_tensors import Device, check_dtype, check_floating
 from lnbook.functional import LayerNormFunction, layer_norm
 from lnbook.functional._blocks import is_transformed
-from lnbook.functional._check import check_is_floating
 from lnbook.layers._affine import AffineLayer
-from lnbook.layers._check import (
-    Device,
-    Form,
-    check_dtype,
-    checked_form,
-    checked_normalized_shape,
-)
 
 __all__ = ["LayerNorm", "LayerNorm2d"]
 
@@ -33,10 +32,11 @@ class LayerNorm(AffineLayer):
     :math:`v` belong to one row alone; there are no buffers, so that training and evaluation do
     not differ. State dicts load into and from `torch.nn.LayerNorm`.
 
-    The three forms compute the same but for rounding:
+    All implementations compute the same but for rounding:
 
-    - `"fast"`, the default, is PyTorch's own kernel, and takes its time exactly.
-    - `"rows"` is `lnbook.functional.LayerNormFunction`, with derivatives of our own.
+    - `"auto"`, the default, is what is fastest: PyTorch's kernel.
+    - `"native"` is PyTorch's kernel, and takes its time exactly.
+    - `"fused"` is `lnbook.functional.LayerNormFunction`, with derivatives of our own.
     - `"plain"` is `lnbook.functional.layer_norm`, differentiated by autograd.
 
     They round differently in two cases. A float32 row with mean 1e4 and deviation 1 keeps 3 digits
@@ -53,7 +53,7 @@ class LayerNorm(AffineLayer):
         device: where the parameters are made.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.
-        form: `"fast"`, `"rows"` or `"plain"`.
+        implementation: `"auto"`, `"native"`, `"fused"` or `"plain"`.
 
     Attributes:
         weight: :math:`\gamma`, of shape `normalized_shape`, at first ones; or None.
@@ -68,7 +68,7 @@ class LayerNorm(AffineLayer):
         RuntimeError: at construction, for a `normalized_shape` that is empty or has a negative
             size, or a `dtype` that is not among those above.
         ValueError: at construction, for an `eps` that is negative, infinite or NaN, or an unknown
-            `form`.
+            `implementation`.
 
     The call raises what `lnbook.functional.layer_norm` raises. PyTorch accepts some of these
     arguments at construction and fails, or goes on, at the call: an empty shape, any `eps`, a
@@ -85,7 +85,7 @@ class LayerNorm(AffineLayer):
     normalized_shape: tuple[int, ...]
     eps: float
     elementwise_affine: bool
-    form: Form
+    implementation: Implementation
     bias: nn.Parameter | None
 
     def __init__(
@@ -97,40 +97,42 @@ class LayerNorm(AffineLayer):
         device: Device = None,
         dtype: torch.dtype | None = None,
         *,
-        form: Form = "fast",
+        implementation: Implementation = "auto",
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        self.normalized_shape = checked_normalized_shape(normalized_shape, name)
+        self.normalized_shape = checked_shape(normalized_shape, name)
         self.eps = checked_eps(eps, name)
         self.elementwise_affine = checked_bool(elementwise_affine, "elementwise_affine", name)
         has_bias = checked_bool(bias, "bias", name) and self.elementwise_affine
         check_dtype(dtype, name)
-        self.form = checked_form(form, name)
+        self.implementation = checked_implementation(implementation, name)
         exist = {"weight": self.elementwise_affine, "bias": has_bias}
         self._make_parameters(self.normalized_shape, device, dtype, **exist)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalized `input`; see `lnbook.functional.layer_norm`."""
-        if self.form == "plain" or (self.form == "rows" and is_transformed()):
+        fused = self.implementation == "fused"
+        if self.implementation == "plain" or (fused and is_transformed()):
             return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-        if self.form == "rows":
+        if fused:
             return LayerNormFunction.apply(
                 input, self.normalized_shape, self.weight, self.bias, self.eps
             )
         try:
             return native(input, self.normalized_shape, self.weight, self.bias, self.eps)
         except (RuntimeError, TypeError):
-            # The plain form refuses the same, and says better what was expected.
+            # The plain one refuses the same, and says better what was expected.
             layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
             raise
 
     def extra_repr(self) -> str:
         """Return the arguments, as `torch.nn.LayerNorm` prints them."""
-        form = "" if self.form == "fast" else f", form={self.form!r}"
+        auto = self.implementation == "auto"
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}{form}"
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+            + ("" if auto else f", implementation={self.implementation!r}")
         )
 
 
@@ -152,7 +154,7 @@ class LayerNorm2d(LayerNorm):
         bias: whether to learn `bias`.
         device: where the parameters are made.
         dtype: dtype of the parameters, as in `LayerNorm`.
-        form: `"fast"`, `"rows"` or `"plain"`, as in `LayerNorm`.
+        implementation: as in `LayerNorm`.
 
     Shape:
         Input and output: `(N, C, H, W)`. The output lies in memory as `torch.channels_last`.
@@ -178,9 +180,17 @@ class LayerNorm2d(LayerNorm):
         device: Device = None,
         dtype: torch.dtype | None = None,
         *,
-        form: Form = "fast",
+        implementation: Implementation = "auto",
     ) -> None:
-        super().__init__(num_channels, eps, elementwise_affine, bias, device, dtype, form=form)
+        super().__init__(
+            num_channels,
+            eps,
+            elementwise_affine,
+            bias,
+            device,
+            dtype,
+            implementation=implementation,
+        )
         if len(self.normalized_shape) != 1:
             raise TypeError(
                 f"LayerNorm2d: expected num_channels to be an integer, but got {num_channels!r}"
@@ -188,7 +198,7 @@ class LayerNorm2d(LayerNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalized `input`."""
-        check_is_floating(input, "LayerNorm2d")
+        check_floating(input, "input", "LayerNorm2d")
         (channels,) = self.normalized_shape
         if input.ndim != 4 or input.shape[1] != channels:
             raise RuntimeError(

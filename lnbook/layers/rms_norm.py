@@ -6,17 +6,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm as native
 
-from lnbook._check import checked_bool, checked_eps
+from lnbook._check import (
+    Implementation,
+    checked_bool,
+    checked_eps,
+    checked_implementation,
+    checked_shape,
+)
+from lnbook._check_tensors import Device, check_dtype
 from lnbook.functional import RMSNormFunction, rms_norm
 from lnbook.functional._blocks import is_transformed
+from lnbook.functional.rms_norm import checked_arguments
 from lnbook.layers._affine import AffineLayer
-from lnbook.layers._check import (
-    Device,
-    Form,
-    check_dtype,
-    checked_form,
-    checked_normalized_shape,
-)
 
 __all__ = ["RMSNorm"]
 
@@ -29,11 +30,12 @@ class RMSNorm(AffineLayer):
 
     Source: Zhang and Sennrich 2019, eq. 4. State dicts load into and from `torch.nn.RMSNorm`.
 
-    The three forms compute the same but for rounding:
+    All implementations compute the same but for rounding:
 
-    - `"fast"`, the default, is the next one on a CPU, where PyTorch composes the operation of
-      many, and PyTorch's own kernel elsewhere.
-    - `"rows"` is `lnbook.functional.RMSNormFunction`, with derivatives of our own.
+    - `"auto"`, the default, is what is fastest: `"fused"` on a CPU, where PyTorch composes the
+      operation of many, and `"native"` elsewhere.
+    - `"native"` is PyTorch's function. In half precision on a CPU it rounds more than once.
+    - `"fused"` is `lnbook.functional.RMSNormFunction`, with derivatives of our own.
     - `"plain"` is `lnbook.functional.rms_norm`, differentiated by autograd.
 
     Args:
@@ -45,7 +47,7 @@ class RMSNorm(AffineLayer):
         device: where the parameters are made.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.
-        form: `"fast"`, `"rows"` or `"plain"`.
+        implementation: `"auto"`, `"native"`, `"fused"` or `"plain"`.
 
     Attributes:
         weight: :math:`\gamma`, of shape `normalized_shape`, at first ones; or None.
@@ -59,7 +61,7 @@ class RMSNorm(AffineLayer):
         RuntimeError: at construction, for a `normalized_shape` that is empty or has a negative
             size, or a `dtype` that is not among those above.
         ValueError: at construction, for an `eps` that is negative, infinite or NaN, or an unknown
-            `form`.
+            `implementation`.
 
     The call raises what `lnbook.functional.rms_norm` raises.
 
@@ -74,7 +76,7 @@ class RMSNorm(AffineLayer):
     normalized_shape: tuple[int, ...]
     eps: float | None
     elementwise_affine: bool
-    form: Form
+    implementation: Implementation
 
     def __init__(
         self,
@@ -84,36 +86,34 @@ class RMSNorm(AffineLayer):
         device: Device = None,
         dtype: torch.dtype | None = None,
         *,
-        form: Form = "fast",
+        implementation: Implementation = "auto",
     ) -> None:
         super().__init__()
-        self.normalized_shape = checked_normalized_shape(normalized_shape, "RMSNorm")
+        self.normalized_shape = checked_shape(normalized_shape, "RMSNorm")
         self.eps = None if eps is None else checked_eps(eps, "RMSNorm")
         self.elementwise_affine = checked_bool(elementwise_affine, "elementwise_affine", "RMSNorm")
         check_dtype(dtype, "RMSNorm")
-        self.form = checked_form(form, "RMSNorm")
+        self.implementation = checked_implementation(implementation, "RMSNorm")
         self._make_parameters(self.normalized_shape, device, dtype, weight=self.elementwise_affine)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalized `input`; see `lnbook.functional.rms_norm`."""
-        if self.form == "plain" or is_transformed():
+        implementation = self.implementation
+        if implementation == "auto" and isinstance(input, Tensor):
+            implementation = "fused" if input.is_cpu or is_transformed() else "native"
+        if implementation == "native":
+            given = (input, self.normalized_shape, self.weight, self.eps)
+            shape, eps = checked_arguments("RMSNorm", *given)
+            return native(input, list(shape), self.weight, eps)
+        if implementation == "plain" or is_transformed():
             return rms_norm(input, self.normalized_shape, self.weight, self.eps)
-        if self.form == "fast" and isinstance(input, Tensor) and not input.is_cpu:
-            return self._native(input)
         return RMSNormFunction.apply(input, self.normalized_shape, self.weight, self.eps)
-
-    def _native(self, input: Tensor) -> Tensor:
-        try:
-            return native(input, list(self.normalized_shape), self.weight, self.eps)
-        except (RuntimeError, TypeError):
-            # The plain form refuses the same, and says better what was expected.
-            rms_norm(input, self.normalized_shape, self.weight, self.eps)
-            raise
 
     def extra_repr(self) -> str:
         """Return the arguments, as `torch.nn.RMSNorm` prints them."""
-        form = "" if self.form == "fast" else f", form={self.form!r}"
+        auto = self.implementation == "auto"
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}{form}"
+            f"elementwise_affine={self.elementwise_affine}"
+            + ("" if auto else f", implementation={self.implementation!r}")
         )

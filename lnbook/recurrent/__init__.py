@@ -1,7 +1,7 @@
 """Layer-normalized LSTMs: steps and loops to read, and modules to use."""
 
 from lnbook.recurrent.cell import LayerNormLSTMCell
-from lnbook.recurrent.fast import fast_layer
+from lnbook.recurrent.fused import fused_layer
 from lnbook.recurrent.loop import plain_layer
 from lnbook.recurrent.lstm import LayerNormLSTM
 from lnbook.recurrent.parameters import parameter_shapes
@@ -12,7 +12,7 @@ __all__ = [
     "LayerNormLSTMCell",
     "ba_step",
     "carried_step",
-    "fast_layer",
+    "fused_layer",
     "lstm_step",
     "parameter_shapes",
     "per_gate_step",

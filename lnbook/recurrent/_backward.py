@@ -1,7 +1,7 @@
-"""Backward of the fast time loop; how it is fast stands at the head of `lnbook.recurrent.fast`."""
+"""Backward of the fused time loop, which is explained at the head of `lnbook.recurrent.fused`."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -114,58 +114,49 @@ class Backward:
         self, span: slice, rows: slice, chunk: _Chunk, following: Tensor | None
     ) -> Tensor | None:
         """Go back through the steps in `span`, whose rows are `rows`."""
-        plan, sizes, size, states = self.plan, self.plan.batch_sizes[span], self.size, self.states
-        weight, cell_gain, gate_gain = self.inputs["weight_hh"], self.cell_gain, self.gate_gain
-        gate_shape, per_gate = (self.gate_width,), plan.per_gate
-        found = []
-        local_ifg, local_o = chunk.gates.view(-1, 4, size)[:, :3], chunk.gates[:, 3 * size :]
-        grad_ifg = chunk.grad_gates.view(-1, 4, size)[:, :3]
-        grad_o = chunk.grad_gates[:, 3 * size :]
-        forget = states.gates[rows, size : 2 * size]
-        buffers = [self.grad_h[rows], chunk.normed, chunk.grad_normed, states.cells[rows], forget]
-        buffers += [local_ifg, local_o, grad_ifg, grad_o, chunk.grad_gates, states.summed[rows]]
-        views = (reversed(buffer.split(sizes)) for buffer in buffers)
-        statistics = (reversed(kind[span]) for kind in self.statistics)
-        for (
-            dh,
-            to_n,
-            dn,
-            m,
-            f,
-            to_ifg,
-            to_o,
-            da_ifg,
-            da_o,
-            da,
-            total,
-            gate_stats,
-            cell_stats,
-        ) in zip(*views, *statistics, strict=True):
+        weight, gain, shape = self.inputs["weight_hh"], self.cell_gain, (self.size,)
+        found, steps = [], self._steps(span, rows, chunk)
+        for dh, to_n, dn, m, f, to_ifg, to_o, da_ifg, da_o, da, total, of_gates, of_cell in steps:
             if following is not None:
                 going_on = dh if len(dh) == len(following) else dh[: len(following)]
                 going_on.addmm_(following, weight)
             dc = self.grad_c if len(dh) == self.batch else self.grad_c[: len(dh)]
             torch.mul(dh, to_n, out=dn)
-            if plan.carries_norm:
+            if self.plan.carries_norm:
                 dn.add_(dc)
-            dm = layer_norm_backward(dn, m, (size,), *cell_stats, cell_gain, None, INPUT)[0]
-            if not plan.carries_norm:
+            dm = layer_norm_backward(dn, m, shape, *of_cell, gain, None, INPUT)[0]
+            if not self.plan.carries_norm:
                 dm.add_(dc)
             torch.mul(dm.unsqueeze(1), to_ifg, out=da_ifg)
             torch.mul(dh, to_o, out=da_o)
             torch.mul(dm, f, out=dc)
-            if per_gate:
-                scaled, shaped = (da * gate_gain).view(-1, size), total.view(-1, size)
-                following = layer_norm_backward(
-                    scaled, shaped, gate_shape, *gate_stats, None, None, INPUT
-                )[0].view_as(da)
-            else:
-                following = layer_norm_backward(
-                    da, total, gate_shape, *gate_stats, gate_gain, None, INPUT
-                )[0]
+            following = self._through_gate_norm(da, total, of_gates)
             found.append(following)
         torch.cat(found[::-1], out=self.grad_summed[rows])
         return following
+
+    def _steps(self, span: slice, rows: slice, chunk: _Chunk) -> Iterator[tuple[Any, ...]]:
+        """Yield, from the last step to the first, its rows of every buffer and its statistics."""
+        size, states = self.size, self.states
+        local, grad = chunk.gates.view(-1, 4, size), chunk.grad_gates.view(-1, 4, size)
+        forget = states.gates[rows, size : 2 * size]
+        buffers = [self.grad_h[rows], chunk.normed, chunk.grad_normed, states.cells[rows], forget]
+        buffers += [local[:, :3], local[:, 3], grad[:, :3], grad[:, 3]]
+        buffers += [chunk.grad_gates, states.summed[rows]]
+        views = (reversed(buffer.split(self.plan.batch_sizes[span])) for buffer in buffers)
+        statistics = (reversed(kind[span]) for kind in self.statistics)
+        return zip(*views, *statistics, strict=True)
+
+    def _through_gate_norm(self, da: Tensor, total: Tensor, statistics: Sequence[Tensor]) -> Tensor:
+        """Return the gradient of the sums of one step from that of its gates."""
+        shape, gain = (self.gate_width,), self.gate_gain
+        result: Tensor
+        if not self.plan.per_gate:
+            result, *_ = layer_norm_backward(da, total, shape, *statistics, gain, None, INPUT)
+            return result
+        scaled, shaped = (da * gain).view(-1, self.size), total.view(-1, self.size)
+        result, *_ = layer_norm_backward(scaled, shaped, shape, *statistics, None, None, INPUT)
+        return result.view_as(da)
 
     def _add_affine_gradients(self, span: slice, rows: slice, chunk: _Chunk) -> None:
         cells, summed = self.states.cells[rows], self.states.summed[rows]

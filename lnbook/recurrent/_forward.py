@@ -1,4 +1,4 @@
-"""Forward of the fast time loop; how it is fast stands at the head of `lnbook.recurrent.fast`."""
+"""Forward of the fused time loop, which is explained at the head of `lnbook.recurrent.fused`."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

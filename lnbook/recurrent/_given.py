@@ -1,19 +1,18 @@
-"""Checks of the tensors that one step or one layer of an LSTM is given."""
+"""Checks of the tensors that a step, a layer or a module of an LSTM is given."""
 
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import torch
 from torch import Tensor
 
 from lnbook._check import checked_eps
+from lnbook._check_tensors import autocasts, check_tensor
 from lnbook.recurrent._autocast import no_autocast
-from lnbook.recurrent.checks import check_tensor
 from lnbook.recurrent.parameters import shapes_of
 
-__all__ = ["check_layer", "checks_arguments"]
+__all__ = ["check_layer", "check_like", "checked_states", "checks_arguments"]
 
 Parameters: TypeAlias = Mapping[str, Tensor]
 Step: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
@@ -73,6 +72,49 @@ def check_layer(
         _check_states_and_parameters(variant, rows, h, c, parameters, function)
 
 
+def check_like(value: Tensor, model: Tensor, name: str, function: str) -> None:
+    """Refuse a tensor that has not the dtype and device of the parameter `model`.
+
+    Raises:
+        ValueError: the dtype differs.
+        RuntimeError: the device differs.
+    """
+    if value.dtype != model.dtype:
+        raise ValueError(
+            f"{function}: expected {name} to have the dtype {model.dtype} of the weights, "
+            f"but got {value.dtype}"
+        )
+    if value.device != model.device:
+        raise RuntimeError(
+            f"{function}: expected {name} to be on the device {model.device} of the weights, "
+            f"but got {value.device}"
+        )
+
+
+def checked_states(
+    hx: Any, shape: tuple[int, ...], model: Tensor, function: str
+) -> tuple[Tensor, Tensor]:
+    """Return the pair of states `hx`, each of the shape `shape` and like `model`.
+
+    Raises:
+        TypeError: `hx` is not a pair of tensors.
+        ValueError: a dtype differs from that of `model`.
+        RuntimeError: a shape or device does not fit.
+    """
+    if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+        given = f"{len(hx)} of them" if isinstance(hx, (tuple, list)) else type(hx).__name__
+        raise TypeError(f"{function}: expected hx to be a pair of tensors (h, c), but got {given}")
+    for name, state in zip("hc", hx, strict=True):
+        check_tensor(state, name, function)
+        if tuple(state.shape) != shape:
+            raise RuntimeError(
+                f"{function}: expected {name} to have the shape {shape}, "
+                f"but got {tuple(state.shape)}"
+            )
+        check_like(state, model, name, function)
+    return hx[0], hx[1]
+
+
 def _check_states_and_parameters(
     variant: str, x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, function: str
 ) -> None:
@@ -105,18 +147,9 @@ def _check_fits(
             f"but got {tensor.device}"
         )
     # Under autocast a step may return a state in another dtype than that of its input.
-    if tensor.dtype != x.dtype and not _autocast_mixes(tensor, x):
+    mixes = autocasts(x.device) and tensor.is_floating_point() and x.is_floating_point()
+    if tensor.dtype != x.dtype and not mixes:
         raise RuntimeError(
             f"{function}: expected {name} to have the dtype {x.dtype} of the input, "
             f"but got {tensor.dtype}"
         )
-
-
-def _autocast_mixes(tensor: Tensor, x: Tensor) -> bool:
-    available = torch.amp.is_autocast_available(x.device.type)
-    return (
-        available
-        and torch.is_autocast_enabled(x.device.type)
-        and tensor.is_floating_point()
-        and x.is_floating_point()
-    )

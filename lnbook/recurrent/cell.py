@@ -4,8 +4,14 @@ import torch
 from torch import Tensor, nn
 
 from lnbook._check import checked_bool, checked_count, checked_eps
-from lnbook.recurrent import checks
-from lnbook.recurrent.parameters import initialize, shapes_of
+from lnbook._check_tensors import Device, check_dtype, check_tensor
+from lnbook.recurrent._given import check_like, checked_states
+from lnbook.recurrent.parameters import (
+    checked_forget_bias,
+    checked_variant,
+    initialize,
+    shapes_of,
+)
 from lnbook.recurrent.steps import STEPS
 
 __all__ = ["LayerNormLSTMCell"]
@@ -85,7 +91,7 @@ class LayerNormLSTMCell(nn.Module):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        device: torch.device | str | int | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
         *,
         variant: str | None = "ba",
@@ -96,10 +102,10 @@ class LayerNormLSTMCell(nn.Module):
         self.input_size = checked_count(input_size, "input_size", _NAME, least=1)
         self.hidden_size = checked_count(hidden_size, "hidden_size", _NAME, least=1)
         self.bias = checked_bool(bias, "bias", _NAME)
-        self.variant = checks.checked_variant(variant, _NAME)
-        self.forget_bias = checks.checked_forget_bias(forget_bias, bias, _NAME)
+        self.variant = checked_variant(variant, _NAME)
+        self.forget_bias = checked_forget_bias(forget_bias, bias, _NAME)
         self.eps = checked_eps(eps, _NAME)
-        checks.check_dtype(dtype, _NAME)
+        check_dtype(dtype, _NAME)
         shapes = shapes_of(self.variant, self.input_size, self.hidden_size, bias)
         for parameter, shape in shapes.items():
             values = torch.empty(shape, device=device, dtype=dtype)
@@ -120,7 +126,7 @@ class LayerNormLSTMCell(nn.Module):
         if hx is None:
             h = c = x.new_zeros(len(x), self.hidden_size)
         else:
-            h, c = checks.checked_states(hx, (*input.shape[:-1], self.hidden_size), x, _NAME)
+            h, c = checked_states(hx, (*input.shape[:-1], self.hidden_size), x, _NAME)
             h, c = (h, c) if batched else (h.unsqueeze(0), c.unsqueeze(0))
         # Half-precision states are computed in float32 and rounded once a step.
         working = torch.promote_types(input.dtype, torch.float32)
@@ -136,7 +142,7 @@ class LayerNormLSTMCell(nn.Module):
         return f"{self.input_size}, {self.hidden_size}{bias}, variant={self.variant!r}"
 
     def _check_input(self, input: Tensor) -> None:
-        checks.check_tensor(input, "input", _NAME)
+        check_tensor(input, "input", _NAME)
         if input.ndim not in (1, 2):
             raise ValueError(
                 f"{_NAME}: expected input to have 1 or 2 dimensions, but got shape "
@@ -147,4 +153,4 @@ class LayerNormLSTMCell(nn.Module):
                 f"{_NAME}: expected input of shape (*, {self.input_size}), but got "
                 f"{tuple(input.shape)}"
             )
-        checks.check_like(input, self.weight_ih, "input", _NAME)
+        check_like(input, self.weight_ih, "input", _NAME)

@@ -13,7 +13,7 @@ from torch import Tensor
 from lnbook._check import checked_eps
 from lnbook.recurrent._autocast import no_autocast
 from lnbook.recurrent._given import check_layer
-from lnbook.recurrent.checks import checked_variant
+from lnbook.recurrent.parameters import checked_variant
 from lnbook.recurrent.steps import STEPS, Parameters
 
 __all__ = ["final_rows", "plain_layer"]

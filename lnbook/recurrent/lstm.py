@@ -1,6 +1,5 @@
 """A layer-normalized LSTM of several layers, with the interface of `torch.nn.LSTM`."""
 
-import numbers
 import warnings
 from typing import Any
 
@@ -9,12 +8,25 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from lnbook._check import checked_bool, checked_count, checked_eps
-from lnbook.recurrent import checks
+from lnbook._check import (
+    Implementation,
+    checked_between,
+    checked_bool,
+    checked_count,
+    checked_eps,
+    checked_implementation,
+)
+from lnbook._check_tensors import Device, check_dtype, check_tensor
+from lnbook.recurrent._given import check_like, checked_states
 from lnbook.recurrent.cell import LayerNormLSTMCell
-from lnbook.recurrent.fast import fast_layer
+from lnbook.recurrent.fused import fused_layer
 from lnbook.recurrent.loop import plain_layer
-from lnbook.recurrent.parameters import initialize, shapes_of
+from lnbook.recurrent.parameters import (
+    checked_forget_bias,
+    checked_variant,
+    initialize,
+    shapes_of,
+)
 
 __all__ = ["LayerNormLSTM"]
 
@@ -35,9 +47,16 @@ class LayerNormLSTM(nn.Module):
     variants see `LayerNormLSTMCell`. With `variant="none"` (or None) there is no norm, and
     the state dict, outputs and dropout are those of `torch.nn.LSTM`.
 
-    The fast loop, which is the default, projects the inputs of all steps at once, writes states
-    in place, and goes back through time by formulas written by hand; `lnbook.recurrent.fast_layer`
-    says what else. It gives what the plain loop gives, up to rounding.
+    All implementations compute the same but for rounding:
+
+    - `"auto"`, the default, is what is fastest: `"fused"`.
+    - `"fused"` is `lnbook.recurrent.fused_layer`, which projects the inputs of all steps at once,
+      writes states in place, and goes back through time by formulas written by hand.
+    - `"plain"` is `lnbook.recurrent.plain_layer`, differentiated by autograd. It is
+      differentiable in forward mode too, and is what runs in the transforms of `torch.func`, in
+      `torch.compile` (which unrolls it) and in `torch.export`.
+
+    There is no `"native"`, since PyTorch has no layer-normalized LSTM.
 
     Args:
         input_size: number of features of the input.
@@ -57,9 +76,7 @@ class LayerNormLSTM(nn.Module):
             Zaremba and Sutskever 2015), or 0 without `bias`.
         eps: what is added to each variance, finite and at least 0. With 0, a state of zeros, such
             as the first one, has no normalized form and gives NaN.
-        fast: whether to run the fast loop; the plain one is differentiable in forward mode too,
-            and is what runs in the transforms of `torch.func`, in `torch.compile` (which unrolls
-            it) and in `torch.export`.
+        implementation: `"auto"`, `"fused"` or `"plain"`.
 
     Attributes:
         weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormLSTMCell` by their names
@@ -81,9 +98,9 @@ class LayerNormLSTM(nn.Module):
     Raises:
         TypeError: at construction, for an argument of the wrong type; at the call, for an input
             that is not a tensor or `PackedSequence`, or states that are not a pair of tensors.
-        ValueError: at construction, for a size below 1, an unknown variant, or a `dropout`, `eps`
-            or `forget_bias` out of its range; at the call, for a number of dimensions or a dtype
-            that does not fit.
+        ValueError: at construction, for a size below 1, an unknown variant or implementation, or a
+            `dropout`, `eps` or `forget_bias` out of its range; at the call, for a number of
+            dimensions or a dtype that does not fit.
         RuntimeError: at construction, for a `dtype` not among those above; at the call, for a
             size or device that does not fit, or a sequence without steps.
 
@@ -111,12 +128,12 @@ class LayerNormLSTM(nn.Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
-        device: torch.device | str | int | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
         variant: str | None = "ba",
         forget_bias: float | None = None,
         eps: float = 1e-5,
-        fast: bool = True,
+        implementation: Implementation = "auto",
     ) -> None:
         super().__init__()
         self.input_size = checked_count(input_size, "input_size", _NAME, least=1)
@@ -126,11 +143,11 @@ class LayerNormLSTM(nn.Module):
         self.batch_first = checked_bool(batch_first, "batch_first", _NAME)
         self.dropout = _checked_dropout(dropout, num_layers)
         self.bidirectional = checked_bool(bidirectional, "bidirectional", _NAME)
-        self.variant = checks.checked_variant(variant, _NAME)
-        self.forget_bias = checks.checked_forget_bias(forget_bias, bias, _NAME)
+        self.variant = checked_variant(variant, _NAME)
+        self.forget_bias = checked_forget_bias(forget_bias, bias, _NAME)
         self.eps = checked_eps(eps, _NAME)
-        self.fast = checked_bool(fast, "fast", _NAME)
-        checks.check_dtype(dtype, _NAME)
+        self.implementation = checked_implementation(implementation, _NAME, native=False)
+        check_dtype(dtype, _NAME)
         for layer, suffix in self._walks():
             for name, shape in self._shapes(layer).items():
                 values = torch.empty(shape, device=device, dtype=dtype)
@@ -199,7 +216,11 @@ class LayerNormLSTM(nn.Module):
             for name, default in defaults.items()
             if getattr(self, name) != default
         ]
-        return f"{self.input_size}, {self.hidden_size}{''.join(changed)}, variant={self.variant!r}"
+        auto = self.implementation == "auto"
+        return (
+            f"{self.input_size}, {self.hidden_size}{''.join(changed)}, variant={self.variant!r}"
+            + ("" if auto else f", implementation={self.implementation!r}")
+        )
 
     def _forward_packed(
         self, input: PackedSequence, hx: States | None
@@ -247,7 +268,7 @@ class LayerNormLSTM(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         # Half precision is computed in float32: a state is rounded once, not at every step.
         working = torch.promote_types(rows.dtype, torch.float32)
-        run = fast_layer if self.fast else plain_layer
+        run = plain_layer if self.implementation == "plain" else fused_layer
         parameters = {
             name: parameter.to(working)
             for name, parameter in self._parameters_of(layer, suffix).items()
@@ -275,11 +296,11 @@ class LayerNormLSTM(nn.Module):
             zeros = input.new_zeros(walks, batch, size)
             return zeros, zeros
         shape = (walks, batch, size) if batched else (walks, size)
-        h, c = checks.checked_states(hx, shape, input, _NAME)
+        h, c = checked_states(hx, shape, input, _NAME)
         return (h, c) if batched else (h.unsqueeze(1), c.unsqueeze(1))
 
     def _check_input(self, input: Any) -> None:
-        checks.check_tensor(input, "input", _NAME)
+        check_tensor(input, "input", _NAME)
         if input.ndim not in (2, 3):
             raise ValueError(
                 f"{_NAME}: expected input to have 2 or 3 dimensions, but got shape "
@@ -298,7 +319,7 @@ class LayerNormLSTM(nn.Module):
                 f"{_NAME}: expected {name} to have the shape (*, {self.input_size}), "
                 f"but got {tuple(input.shape)}"
             )
-        checks.check_like(input, self.weight_ih_l0, name, _NAME)
+        check_like(input, self.weight_ih_l0, name, _NAME)
 
 
 def _turn(batch_sizes: list[int], device: torch.device) -> Tensor:
@@ -313,14 +334,7 @@ def _turn(batch_sizes: list[int], device: torch.device) -> Tensor:
 
 
 def _checked_dropout(dropout: Any, num_layers: int) -> float:
-    if isinstance(dropout, bool) or not isinstance(dropout, numbers.Real):
-        raise TypeError(
-            f"{_NAME}: expected dropout to be a real number, but got {dropout!r} "
-            f"of type {type(dropout).__name__}"
-        )
-    value = float(dropout)
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{_NAME}: expected dropout to be from 0 to 1, but got {dropout!r}")
+    value = checked_between(dropout, "dropout", _NAME, 0.0, 1.0)
     if value > 0.0 and num_layers == 1:
         warnings.warn(
             f"{_NAME}: dropout acts between layers, so that dropout={dropout!r} does nothing "

@@ -1,14 +1,22 @@
 """The parameters of each LSTM: their names, shapes and first values."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from lnbook._check import checked_bool, checked_count
-from lnbook.recurrent.checks import checked_variant
+from lnbook._check import checked_bool, checked_count, checked_real
 
-__all__ = ["initialize", "parameter_shapes", "shapes_of"]
+__all__ = [
+    "checked_forget_bias",
+    "checked_variant",
+    "initialize",
+    "parameter_shapes",
+    "shapes_of",
+]
+
+VARIANTS = ("ba", "per-gate", "carried", "none")
 
 # Which of the biases holds the forget bias; the others start at 0.
 FORGET_BIASES = {
@@ -51,6 +59,39 @@ def parameter_shapes(
         checked_count(hidden_size, "hidden_size", name, least=1),
         checked_bool(bias, "bias", name),
     )
+
+
+def checked_variant(variant: Any, function: str) -> str:
+    """Return the name of the variant, "none" for None.
+
+    Raises:
+        ValueError: there is no such variant.
+    """
+    name = "none" if variant is None else variant
+    if not isinstance(name, str) or name not in VARIANTS:
+        expected = ", ".join(f'"{name}"' for name in VARIANTS)
+        raise ValueError(
+            f"{function}: expected variant to be one of {expected} or None, but got {variant!r}"
+        )
+    return name
+
+
+def checked_forget_bias(forget_bias: Any, bias: bool, function: str) -> float:
+    """Return the forget bias as a float; None stands for 1 with a bias and 0 without.
+
+    Raises:
+        TypeError: `forget_bias` is neither None nor a real number.
+        ValueError: `forget_bias` is not finite, or not 0 where there is no bias.
+    """
+    if forget_bias is None:
+        return 1.0 if bias else 0.0
+    value = checked_real(forget_bias, "forget_bias", function)
+    if value and not bias:
+        raise ValueError(
+            f"{function}: expected forget_bias to be 0 or None without bias, "
+            f"but got forget_bias={forget_bias!r} and bias=False"
+        )
+    return value
 
 
 def shapes_of(

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lnbook._check import checked_integer
-from lnbook.data._check import check_generator
+from lnbook._check import check_generator, checked_count, checked_integer
 
 __all__ = ["minibatches"]
 
@@ -44,7 +43,7 @@ def minibatches(
     """
     check_generator(rng, "minibatches")
     checked_integer(batch_size, "batch_size", "minibatches")
-    checked_integer(steps, "steps", "minibatches")
+    checked_count(steps, "steps", "minibatches")
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
         raise ValueError(f"minibatches: expected arrays of one length, but got {sorted(lengths)}")
@@ -54,8 +53,6 @@ def minibatches(
             f"minibatches: expected batch_size from 1 to {examples}, the number of examples, "
             f"but got {batch_size}"
         )
-    if steps < 0:
-        raise ValueError(f"minibatches: expected steps of at least 0, but got {steps}")
     whole = examples // batch_size
     for step in range(steps):
         if step % whole == 0:

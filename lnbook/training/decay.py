@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from lnbook._check import checked_real
+from lnbook._check_tensors import check_module
 
 __all__ = ["decay_groups"]
 
@@ -40,15 +41,8 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         >>> [tuple(parameter.shape) for parameter in kept["params"]], kept["weight_decay"]
         ([(2,), (2,), (2,)], 0.0)
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(
-            f"decay_groups: expected model to be a torch module, but got {type(model).__name__}"
-        )
-    rate = checked_real(weight_decay, "weight_decay", "decay_groups")
-    if rate < 0:
-        raise ValueError(
-            f"decay_groups: expected weight_decay to be at least 0, but got {weight_decay!r}"
-        )
+    check_module(model, "model", "decay_groups")
+    rate = checked_real(weight_decay, "weight_decay", "decay_groups", least=0)
     of_norms = {
         parameter
         for part in model.modules()

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lnbook.data._check import check_generator
+from lnbook._check import check_generator
+from lnbook._check_tensors import check_module
 
 __all__ = ["initialize_"]
 
@@ -43,10 +44,7 @@ def initialize_(module: AnyModule, rng: np.random.Generator) -> AnyModule:
         >>> layer.weight.abs().max().item() <= 4**-0.5, round(layer.weight[0, 0].item(), 4)
         (True, 0.137)
     """
-    if not isinstance(module, nn.Module):
-        raise TypeError(
-            f"initialize_: expected module to be a torch module, but got {type(module).__name__}"
-        )
+    check_module(module, "module", "initialize_")
     check_generator(rng, "initialize_")
     seen: set[Tensor] = set()
     for part in module.modules():

@@ -10,7 +10,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from lnbook._check import checked_integer
+from lnbook._check import checked_count
+from lnbook._check_tensors import check_module
 from lnbook.training.progress import progress
 
 __all__ = ["History", "fit"]
@@ -93,11 +94,8 @@ def fit(
         >>> round(history.measures["slope"][-1], 6)
         3.0
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"fit: expected model to be a torch module, but got {type(model).__name__}")
-    checked_integer(every, "every", "fit")
-    if every < 0:
-        raise ValueError(f"fit: expected every of at least 0, but got {every}")
+    check_module(model, "model", "fit")
+    checked_count(every, "every", "fit")
     if clip is not None and not clip > 0:
         raise ValueError(f"fit: expected clip to be positive or None, but got {clip}")
     measure = measure or {}
@@ -108,19 +106,22 @@ def fit(
     try:
         for step, batch in enumerate(progress(batches, label, total), start=1):
             share = 1.0 if schedule is None else schedule(step)
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * share
+            _set_rates(optimizer, [share * rate for rate in rates])
             history.losses.append(_step(model, loss(model, batch), optimizer, clip))
             if history.diverged:
                 break
             if every and step % every == 0:
                 _measure(model, measure, step, history)
     finally:
-        for group, rate in zip(optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
+        _set_rates(optimizer, rates)
     if measure and history.steps[-1:] != [step]:
         _measure(model, measure, step, history)
     return history
+
+
+def _set_rates(optimizer: torch.optim.Optimizer, rates: list[float]) -> None:
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
 
 
 def _step(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lnbook._check import checked_integer
+from lnbook._check import checked_count
 
 __all__ = ["warm_up"]
 
@@ -27,7 +27,5 @@ def warm_up(steps: int) -> Callable[[int], float]:
         >>> [schedule(step) for step in (1, 2, 4, 100)]
         [0.25, 0.5, 1.0, 1.0]
     """
-    checked_integer(steps, "steps", "warm_up")
-    if steps < 0:
-        raise ValueError(f"warm_up: expected steps of at least 0, but got {steps}")
+    checked_count(steps, "steps", "warm_up")
     return lambda step: min(1.0, step / steps) if steps else 1.0

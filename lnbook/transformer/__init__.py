@@ -14,7 +14,7 @@ from lnbook.transformer.blocks import (
     PreLNBlock,
     TransformerBlock,
 )
-from lnbook.transformer.conversion import block_from_torch, encoder_from_torch
+from lnbook.transformer.conversion import block_from_torch
 from lnbook.transformer.encoder import TransformerEncoder
 from lnbook.transformer.initialization import deepnorm_init_, xavier_init_
 from lnbook.transformer.language_model import CausalLanguageModel
@@ -32,6 +32,5 @@ __all__ = [
     "block_from_torch",
     "deepnorm_init_",
     "dot_product_attention",
-    "encoder_from_torch",
     "xavier_init_",
 ]

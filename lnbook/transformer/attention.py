@@ -1,4 +1,4 @@
-"""Multi-head self-attention: the plain form, and a module that never builds unread weights."""
+"""Multi-head self-attention: a plain function, and a module that never builds unread weights."""
 
 import math
 from typing import Any
@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from lnbook._check import checked_bool
-from lnbook.transformer._arguments import check_sequence, checked_number, checked_size
+from lnbook._check import checked_between, checked_bool, checked_count
+from lnbook._check_tensors import Device, autocasts, check_tensor
 from lnbook.transformer.masks import merge_masks
 from lnbook.transformer.normalization import make_norm
 
@@ -32,7 +32,7 @@ def dot_product_attention(
     .. math::
         A = \operatorname{softmax}\left(s \, Q K^\top + M\right), \qquad Y = A V
 
-    Source: Vaswani et al. 2017, eq. 1, where :math:`s = 1/\sqrt{d}`. The plain form of
+    Source: Vaswani et al. 2017, eq. 1, where :math:`s = 1/\sqrt{d}`. It computes the same as
     `torch.nn.functional.scaled_dot_product_attention`, which keeps no :math:`A`. A query that
     may see no key has weights and output 0, as there.
 
@@ -63,9 +63,9 @@ def dot_product_attention(
     """
     _check_attention(query, key, value, mask)
     checked_bool(is_causal, "is_causal", _PLAIN)
-    dropout = checked_number(dropout, "dropout", _PLAIN, 0.0, 1.0)
+    dropout = checked_between(dropout, "dropout", _PLAIN, 0.0, 1.0)
     if scale is not None:
-        scale = checked_number(scale, "scale", _PLAIN, -math.inf, math.inf)
+        scale = checked_between(scale, "scale", _PLAIN, -math.inf, math.inf)
     dtype = torch.promote_types(query.dtype, torch.float32)
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = scale * query.to(dtype) @ key.to(dtype).transpose(-2, -1)
@@ -95,8 +95,8 @@ class SelfAttention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2. State dicts load into and from
     `torch.nn.MultiheadAttention`. What differs: the input is always batch first, query, key and
     value are one input, and the weights are computed only on request. Without the request the
-    fused kernel reads the projections in place, and causality needs no mask: that is why this
-    form is fast.
+    fused kernel reads the projections in place, and causality needs no mask: that is why it
+    is fast.
 
     `qk_norm` normalizes each head's query and key before their product:
 
@@ -149,19 +149,19 @@ class SelfAttention(nn.Module):
         *,
         qk_norm: str | None = None,
         qk_scale: float = 10.0,
-        device: torch.device | str | int | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.embed_dim = checked_size(embed_dim, "embed_dim", "SelfAttention")
-        self.num_heads = checked_size(num_heads, "num_heads", "SelfAttention")
+        self.embed_dim = checked_count(embed_dim, "embed_dim", "SelfAttention", least=1)
+        self.num_heads = checked_count(num_heads, "num_heads", "SelfAttention", least=1)
         if self.embed_dim % self.num_heads:
             raise ValueError(
                 "SelfAttention: expected embed_dim to be a multiple of num_heads, "
                 f"but got embed_dim={embed_dim} and num_heads={num_heads}"
             )
         self.head_dim = self.embed_dim // self.num_heads
-        self.dropout = checked_number(dropout, "dropout", "SelfAttention", 0.0, 1.0)
+        self.dropout = checked_between(dropout, "dropout", "SelfAttention", 0.0, 1.0)
         checked_bool(bias, "bias", "SelfAttention")
         where: dict[str, Any] = {"device": device, "dtype": dtype}
 
@@ -191,7 +191,7 @@ class SelfAttention(nn.Module):
             is_causal: whether a token sees itself and those before it only. Alone it needs no
                 mask; beside the masks it hides the later keys too.
             need_weights: whether to compute and return the weights (before dropout). This takes
-                the plain form, slower and larger, which has derivatives of every order.
+                `dot_product_attention`, slower and larger, which has derivatives of every order.
 
         A token that may see no key receives the output of zero weights, the bias of the output
         projection; nothing becomes NaN.
@@ -260,7 +260,7 @@ class SelfAttention(nn.Module):
                 f"but got {qk_norm!r}"
             )
         self.qk_norm = qk_norm
-        start = checked_number(qk_scale, "qk_scale", "SelfAttention", -math.inf, math.inf)
+        start = checked_between(qk_scale, "qk_scale", "SelfAttention", -math.inf, math.inf)
         scale = nn.Parameter(torch.full((), start, **where)) if qk_norm == "l2" else None
         self.register_parameter("scale", scale)
         if qk_norm in ("layer_norm", "rms_norm"):
@@ -275,13 +275,35 @@ class SelfAttention(nn.Module):
                 nn.init.zeros_(bias)
 
 
+def check_sequence(src: Any, d_model: int, weight: Tensor, owner: str) -> None:
+    """Check that `src` is a sequence, or a batch of them, that fits a layer's `weight`.
+
+    Raises:
+        TypeError: `src` is not a tensor.
+        RuntimeError: its shape, dtype or device does not fit. Under autocast any floating dtype
+            does.
+    """
+    check_tensor(src, "src", owner)
+    if src.dim() not in (2, 3) or src.shape[-1] != d_model:
+        raise RuntimeError(
+            f"{owner}: expected src of shape (N, L, {d_model}) or (L, {d_model}), "
+            f"but got {tuple(src.shape)}"
+        )
+    if src.device != weight.device:
+        raise RuntimeError(
+            f"{owner}: expected src on the device of the parameters, {weight.device}, "
+            f"but got src on {src.device}"
+        )
+    if src.dtype != weight.dtype and not (src.is_floating_point() and autocasts(src.device)):
+        raise RuntimeError(
+            f"{owner}: expected src of the parameters' dtype, {weight.dtype}, but got {src.dtype}"
+        )
+
+
 def _check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
     given = {"query": query, "key": key, "value": value}
     for name, tensor in given.items() if mask is None else [*given.items(), ("mask", mask)]:
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"{_PLAIN}: expected {name} to be a tensor, but got {type(tensor).__name__}"
-            )
+        check_tensor(tensor, name, _PLAIN)
         if tensor.device != query.device:
             raise RuntimeError(
                 f"{_PLAIN}: expected {name} on the device of query, {query.device}, "

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from lnbook._check import checked_bool, checked_eps
-from lnbook.transformer._arguments import check_sequence, checked_number, checked_size
-from lnbook.transformer.attention import SelfAttention
+from lnbook._check import checked_between, checked_bool, checked_count, checked_eps
+from lnbook._check_tensors import Device
+from lnbook.transformer.attention import SelfAttention, check_sequence
 from lnbook.transformer.initialization import deepnorm_init_
 from lnbook.transformer.normalization import Norm, make_norm
 
@@ -51,7 +51,7 @@ class BlockOptions(TypedDict, total=False):
     qk_norm: str | None
     qk_scale: float
     bias: bool
-    device: torch.device | str | int | None
+    device: Device
     dtype: torch.dtype | None
 
 
@@ -116,20 +116,20 @@ class TransformerBlock(nn.Module, abc.ABC):
         qk_norm: str | None = None,
         qk_scale: float = 10.0,
         bias: bool = True,
-        device: torch.device | str | int | None = None,
+        device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.d_model = checked_size(d_model, "d_model", owner)
-        nhead = checked_size(nhead, "nhead", owner)
+        self.d_model = checked_count(d_model, "d_model", owner, least=1)
+        nhead = checked_count(nhead, "nhead", owner, least=1)
         if self.d_model % nhead:
             raise ValueError(
                 f"{owner}: expected d_model to be a multiple of nhead, "
                 f"but got d_model={d_model} and nhead={nhead}"
             )
-        width = checked_size(dim_feedforward, "dim_feedforward", owner)
-        dropout = checked_number(dropout, "dropout", owner, 0.0, 1.0)
+        width = checked_count(dim_feedforward, "dim_feedforward", owner, least=1)
+        dropout = checked_between(dropout, "dropout", owner, 0.0, 1.0)
         checked_bool(bias, "bias", owner)
         self.activation = _checked_activation(activation, owner)
         where: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -312,7 +312,7 @@ class DeepNormBlock(TransformerBlock):
 
     def __init__(self, *args: Any, num_layers: int, **options: Any) -> None:
         super().__init__(*args, **options)
-        depth = checked_size(num_layers, "num_layers", "DeepNormBlock")
+        depth = checked_count(num_layers, "num_layers", "DeepNormBlock", least=1)
         self.alpha = (2.0 * depth) ** 0.25
         self.beta = (8.0 * depth) ** -0.25
         deepnorm_init_(self, self.beta)

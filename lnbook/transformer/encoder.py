@@ -4,8 +4,7 @@ from typing import Any, Unpack
 
 from torch import Tensor, nn
 
-from lnbook._check import checked_bool
-from lnbook.transformer._arguments import checked_size
+from lnbook._check import checked_bool, checked_count
 from lnbook.transformer.blocks import BlockOptions, DeepNormBlock, TransformerBlock
 from lnbook.transformer.normalization import make_norm
 
@@ -71,7 +70,7 @@ class TransformerEncoder(nn.Module):
                 "TransformerEncoder: expected block to be a class of transformer blocks, such as "
                 f"PreLNBlock, but got {block!r}"
             )
-        num_layers = checked_size(num_layers, "num_layers", "TransformerEncoder")
+        num_layers = checked_count(num_layers, "num_layers", "TransformerEncoder", least=1)
         if final_norm is None:
             final_norm = block.needs_final_norm
         checked_bool(final_norm, "final_norm", "TransformerEncoder")

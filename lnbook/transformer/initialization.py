@@ -1,13 +1,11 @@
 """Starting values of whole models, as the analyses of normalization assume them."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lnbook._check import checked_bool
-from lnbook.transformer._arguments import checked_number
+from lnbook._check import check_generator, checked_between, checked_bool
+from lnbook._check_tensors import check_module
 from lnbook.transformer.attention import SelfAttention
 
 __all__ = ["deepnorm_init_", "xavier_init_"]
@@ -48,10 +46,8 @@ def xavier_init_(
         >>> layer.bias.tolist(), round(layer.weight[0, 0].item(), 4)
         ([0.0, 0.0], 0.0795)
     """
-    owner = "xavier_init_"
-    checked_bool(zero_query_key, "zero_query_key", owner)
-    _check_module_and_generator(module, rng, owner)
-    return _initialize(module, 0.0 if zero_query_key else 1.0, 1.0, rng)
+    checked_bool(zero_query_key, "zero_query_key", "xavier_init_")
+    return _initialize(module, 0.0 if zero_query_key else 1.0, 1.0, rng, "xavier_init_")
 
 
 def deepnorm_init_(
@@ -85,27 +81,21 @@ def deepnorm_init_(
         >>> torch.equal(layers[1].weight, 0.5 * layers[0].weight)
         True
     """
-    gain = checked_number(beta, "beta", "deepnorm_init_", 0.0, float("inf"))
-    _check_module_and_generator(module, rng, "deepnorm_init_")
-    return _initialize(module, 1.0, gain, rng)
-
-
-def _check_module_and_generator(module: Any, rng: Any, owner: str) -> None:
-    if not isinstance(module, nn.Module):
-        raise TypeError(
-            f"{owner}: expected module to be a torch module, but got {type(module).__name__}"
-        )
-    if not (rng is None or isinstance(rng, np.random.Generator)):
-        raise TypeError(
-            f"{owner}: expected rng to be a numpy.random.Generator or None, "
-            f"but got {type(rng).__name__}"
-        )
+    gain = checked_between(beta, "beta", "deepnorm_init_", 0.0, float("inf"))
+    return _initialize(module, 1.0, gain, rng, "deepnorm_init_")
 
 
 @torch.no_grad()
 def _initialize(
-    module: nn.Module, query_key_gain: float, gain: float, rng: np.random.Generator | None
+    module: nn.Module,
+    query_key_gain: float,
+    gain: float,
+    rng: np.random.Generator | None,
+    function: str,
 ) -> nn.Module:
+    check_module(module, "module", function)
+    if rng is not None:
+        check_generator(rng, function)
     for part in module.modules():
         if isinstance(part, (SelfAttention, nn.MultiheadAttention)):
             query, key, value = part.in_proj_weight.chunk(3)

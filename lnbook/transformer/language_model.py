@@ -5,7 +5,8 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor, nn
 
-from lnbook.transformer._arguments import checked_size
+from lnbook._check import checked_count
+from lnbook._check_tensors import check_tensor
 from lnbook.transformer.blocks import BlockOptions, PreLNBlock, TransformerBlock
 from lnbook.transformer.encoder import TransformerEncoder
 
@@ -64,9 +65,9 @@ class CausalLanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         owner = "CausalLanguageModel"
-        self.vocab_size = checked_size(vocab_size, "vocab_size", owner)
-        self.max_length = checked_size(max_length, "max_length", owner)
-        d_model = checked_size(d_model, "d_model", owner)
+        self.vocab_size = checked_count(vocab_size, "vocab_size", owner, least=1)
+        self.max_length = checked_count(max_length, "max_length", owner, least=1)
+        d_model = checked_count(d_model, "d_model", owner, least=1)
         where: dict[str, Any] = {"device": options.get("device"), "dtype": options.get("dtype")}
         self.token_embedding = nn.Embedding(self.vocab_size, d_model, **where)
         self.position_embedding = nn.Embedding(self.max_length, d_model, **where)
@@ -91,10 +92,7 @@ class CausalLanguageModel(nn.Module):
 
     def _check_tokens(self, tokens: Any) -> None:
         owner = "CausalLanguageModel"
-        if not isinstance(tokens, Tensor):
-            raise TypeError(
-                f"{owner}: expected tokens to be a tensor, but got {type(tokens).__name__}"
-            )
+        check_tensor(tokens, "tokens", owner)
         if tokens.dtype not in (torch.int64, torch.int32):
             raise RuntimeError(
                 f"{owner}: expected tokens to be int64 or int32, but got {tokens.dtype}"

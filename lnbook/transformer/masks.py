@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lnbook._check_tensors import check_tensor
+
 __all__ = ["merge_masks"]
 
 
@@ -69,8 +71,7 @@ def _additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _check_mask(mask: Any, name: str, query: Tensor, shapes: list[tuple[int, ...]]) -> None:
-    if not isinstance(mask, Tensor):
-        raise TypeError(f"attention: expected the {name} to be a tensor, but got {mask!r}")
+    check_tensor(mask, f"the {name}", "attention")
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise RuntimeError(
             f"attention: expected the {name} to be bool or floating, but got {mask.dtype}"

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
+from lnbook._check_tensors import Device
 from lnbook.layers import DyT, LayerNorm, RMSNorm
 
 __all__ = ["Norm", "make_norm"]
@@ -19,7 +20,7 @@ def make_norm(
     *,
     eps: float = 1e-5,
     bias: bool = True,
-    device: torch.device | str | int | None = None,
+    device: Device = None,
     dtype: torch.dtype | None = None,
 ) -> nn.Module:
     """Make a norm over the last dimension, given its name or a factory.

@@ -49,9 +49,16 @@ def test_windows_are_pieces_of_the_text_and_targets_follow() -> None:
     assert place[y].max() == 49
 
 
-@pytest.mark.parametrize(("count", "length"), [(0, 3), (3, 0), (1, 5)])
-def test_windows_refuse_what_does_not_fit(count: int, length: int) -> None:
-    with pytest.raises(ValueError, match=f"count {count}, length {length} and 5 characters"):
+@pytest.mark.parametrize(
+    ("count", "length", "message"),
+    [
+        (0, 3, "count to be at least 1, but got 0"),
+        (3, 0, "length to be at least 1, but got 0"),
+        (1, 5, "got length 5 and 5 characters"),
+    ],
+)
+def test_windows_refuse_what_does_not_fit(count: int, length: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         windows(np.random.default_rng(0), torch.arange(5), count, length)
 
 
@@ -75,7 +82,10 @@ def test_baseline_is_the_error_of_answering_one() -> None:
     assert (y - 1).square().mean().item() == pytest.approx(BASELINE, rel=0.01)
 
 
-@pytest.mark.parametrize(("examples", "length"), [(0, 5), (5, 1)])
-def test_adding_problem_refuses_sizes(examples: int, length: int) -> None:
-    with pytest.raises(ValueError, match=f"but got {examples} and {length}"):
+@pytest.mark.parametrize(
+    ("examples", "length", "message"),
+    [(0, 5, "examples to be at least 1, but got 0"), (5, 1, "length to be at least 2, but got 1")],
+)
+def test_adding_problem_refuses_sizes(examples: int, length: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         adding_problem(np.random.default_rng(0), examples, length)

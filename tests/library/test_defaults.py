@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from lnbook import functional, layers, recurrent, transformer
-from lnbook.recurrent.fast import fast_layer
+from lnbook.recurrent.fused import fused_layer
 from lnbook.recurrent.loop import plain_layer
 from lnbook.recurrent.steps import STEPS
 from lnbook.transformer.normalization import make_norm
@@ -22,8 +22,7 @@ DEFAULTS = {
     "dropout": 0.0,
     "elementwise_affine": True,
     "eps": 1e-5,
-    "fast": True,
-    "form": "fast",
+    "implementation": "auto",
     "is_causal": False,
     "layer": 0,
     "layer_norm_eps": 1e-5,
@@ -55,7 +54,7 @@ METHODS = ("apply", "forward", "cell")
 
 def public():
     """Every callable of the core by name, a class under its own name and each of its methods."""
-    found = {f.__name__: f for f in (fast_layer, plain_layer, make_norm, *STEPS.values())}
+    found = {f.__name__: f for f in (fused_layer, plain_layer, make_norm, *STEPS.values())}
     for package in (functional, layers, recurrent, transformer):
         found |= {name: getattr(package, name) for name in package.__all__}
     del found["BlockOptions"]  # the type of a dictionary

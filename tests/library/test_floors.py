@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
 FLOORS = (
-    {"_build", "_check"},
+    {"_build", "_check", "_check_tensors"},
     {"reference", "measurements"},
     {"functional"},
     {"layers"},

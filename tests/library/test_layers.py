@@ -16,18 +16,20 @@ from lnbook.layers import layer_norm as module
 from tests.helpers.random_tensors import random_input, randomized
 
 OPTIONS = [{}, {"bias": False}, {"elementwise_affine": False}]
-FORMS = ["fast", "rows", "plain"]
+IMPLEMENTATIONS = ["auto", "native", "fused", "plain"]
 SHAPES = [((6,), (4, 6)), ((3, 6), (4, 3, 6)), ((2, 3, 6), (4, 2, 3, 6)), ((6,), (2, 3, 4, 6))]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(("normalized_shape", "shape"), SHAPES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 5e-6)])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_outputs_and_gradients_equal_pytorch(
-    options, normalized_shape, shape, dtype, tolerance, form
+    options, normalized_shape, shape, dtype, tolerance, implementation
 ):
-    ours = randomized(LayerNorm(normalized_shape, 0.01, dtype=dtype, form=form, **options))
+    ours = randomized(
+        LayerNorm(normalized_shape, 0.01, dtype=dtype, implementation=implementation, **options)
+    )
     theirs = nn.LayerNorm(normalized_shape, 0.01, dtype=dtype, **options)
     theirs.load_state_dict(ours.state_dict())
     upstream = random_input(shape, dtype, seed=2)
@@ -38,7 +40,9 @@ def test_outputs_and_gradients_equal_pytorch(
         results.append([y.detach(), *torch.autograd.grad(y, [x, *layer.parameters()], upstream)])
     for tensor, expected in zip(*results, strict=True):
         torch.testing.assert_close(tensor, expected, rtol=tolerance, atol=tolerance)
-        assert form != "fast" or torch.equal(tensor, expected)  # one kernel, the same bits
+        assert implementation not in ("auto", "native") or torch.equal(
+            tensor, expected
+        )  # one kernel, the same bits
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -73,8 +77,11 @@ def test_argument_names_and_defaults_are_those_of_pytorch():
     def arguments(layer):
         return [(p.name, p.default) for p in inspect.signature(layer).parameters.values()]
 
-    assert arguments(LayerNorm) == [*arguments(nn.LayerNorm), ("form", "fast")]
-    assert inspect.signature(LayerNorm).parameters["form"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert arguments(LayerNorm) == [*arguments(nn.LayerNorm), ("implementation", "auto")]
+    assert (
+        inspect.signature(LayerNorm).parameters["implementation"].kind
+        is inspect.Parameter.KEYWORD_ONLY
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,9 +107,9 @@ def test_device_and_dtype_reach_the_parameters():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("form", FORMS)
-def test_half_inputs_with_full_parameters(dtype, form):
-    layer = randomized(LayerNorm(32, form=form))
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_half_inputs_with_full_parameters(dtype, implementation):
+    layer = randomized(LayerNorm(32, implementation=implementation))
     x = random_input((8, 32), dtype)
     y = layer(x)
     exact = nn.functional.layer_norm(
@@ -163,27 +170,28 @@ def test_functional_call_takes_other_parameters():
     assert not torch.equal(y, layer(x))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_compiles_without_a_break(form):
-    layer, x = randomized(LayerNorm(4, form=form)), random_input((3, 4))
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_compiles_without_a_break(implementation):
+    layer, x = randomized(LayerNorm(4, implementation=implementation)), random_input((3, 4))
     compiled = torch.compile(layer, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(x), layer(x), rtol=5e-6, atol=5e-6)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_forms_run_what_they_name(form, monkeypatch):
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_the_implementations_run_what_they_name(implementation, monkeypatch):
     called = []
     for name in ("native", "layer_norm"):
         monkeypatch.setattr(module, name, lambda *given, name=name: called.append(name))
-    monkeypatch.setattr(module.LayerNormFunction, "apply", lambda *given: called.append("rows"))
-    LayerNorm(4, form=form)(random_input((3, 4)))
-    assert called == [{"fast": "native", "rows": "rows", "plain": "layer_norm"}[form]]
+    monkeypatch.setattr(module.LayerNormFunction, "apply", lambda *given: called.append("fused"))
+    LayerNorm(4, implementation=implementation)(random_input((3, 4)))
+    expected = {"auto": "native", "plain": "layer_norm"}.get(implementation, implementation)
+    assert called == [expected]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("form", FORMS)
-def test_constant_rows_give_exactly_the_bias(dtype, form):
-    layer = randomized(LayerNorm(33, dtype=dtype, form=form))
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_constant_rows_give_exactly_the_bias(dtype, implementation):
+    layer = randomized(LayerNorm(33, dtype=dtype, implementation=implementation))
     x = torch.tensor([0.0, 0.1, 7.7, -54321.9], dtype=dtype)[:, None].repeat(1, 33)
     assert torch.equal(layer(x), layer.bias.expand(4, 33))
 
@@ -191,19 +199,21 @@ def test_constant_rows_give_exactly_the_bias(dtype, form):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_constant_rows_in_half_precision(dtype):
     x = torch.tensor([0.0, 0.1, 7.7, -54321.9]).to(dtype)[:, None].repeat(1, 33)
-    for form in FORMS[1:]:
-        layer = randomized(LayerNorm(33, dtype=dtype, form=form))
+    for implementation in ("fused", "plain"):
+        layer = randomized(LayerNorm(33, dtype=dtype, implementation=implementation))
         assert torch.equal(layer(x), layer.bias.expand(4, 33))
     # PyTorch's kernel subtracts two large numbers here: what its documentation here promises.
     left = LayerNorm(33, bias=False, dtype=dtype)(x).detach()
     assert bool((left.abs() <= 2**-23 * x.double().abs() / math.sqrt(1e-5)).all())
 
 
-@pytest.mark.parametrize(("form", "digits"), [("fast", 3), ("rows", 6), ("plain", 6)])
-def test_digits_of_rows_with_a_large_mean(form, digits):
+@pytest.mark.parametrize(("implementation", "digits"), [("native", 3), ("fused", 6), ("plain", 6)])
+def test_digits_of_rows_with_a_large_mean(implementation, digits):
     x = (random_input((64, 768), torch.float64) / 2.0 + 1e4).float()
     exact = nn.functional.layer_norm(x.double(), (768,))
-    error = (LayerNorm(768, elementwise_affine=False, form=form)(x) - exact).norm() / exact.norm()
+    error = (
+        LayerNorm(768, elementwise_affine=False, implementation=implementation)(x) - exact
+    ).norm() / exact.norm()
     assert float(error) < 10.0**-digits
 
 
@@ -257,7 +267,7 @@ def test_bad_arguments_that_pytorch_lets_through(arguments, error, message):
     nn.LayerNorm(**arguments)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
@@ -269,15 +279,16 @@ def test_bad_arguments_that_pytorch_lets_through(arguments, error, message):
         (torch.ones(3, 4).to("meta"), RuntimeError, "device of input, meta, but got weight on cpu"),
     ],
 )
-def test_a_wrong_input_is_refused_at_the_call(form, given, error, message):
+def test_a_wrong_input_is_refused_at_the_call(implementation, given, error, message):
     with pytest.raises(error, match=message):
-        LayerNorm((3, 4), form=form)(given)
+        LayerNorm((3, 4), implementation=implementation)(given)
 
 
-def test_an_unknown_form_is_refused():
-    with pytest.raises(ValueError, match="form to be 'fast', 'rows' or 'plain', but got 'slow'"):
-        LayerNorm(4, form="slow")
+def test_an_unknown_implementation_is_refused():
+    message = "implementation to be 'auto', 'native', 'fused' or 'plain', but got 'slow'"
+    with pytest.raises(ValueError, match=message):
+        LayerNorm(4, implementation="slow")
 
 
-def test_the_form_is_printed_unless_it_is_the_default():
-    assert repr(LayerNorm(4, form="rows")).endswith("bias=True, form='rows')")
+def test_the_implementation_is_printed_unless_it_is_the_default():
+    assert repr(LayerNorm(4, implementation="fused")).endswith("bias=True, implementation='fused')")

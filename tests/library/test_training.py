@@ -94,7 +94,7 @@ def test_fit_gives_the_learning_rate_back() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"every": -1}, "every of at least 0, but got -1"), ({"clip": 0.0}, "clip to be positive")],
+    [({"every": -1}, "every to be at least 0, but got -1"), ({"clip": 0.0}, "clip to be positive")],
 )
 def test_fit_refuses(wrong: dict, message: str) -> None:
     model, batches = task()
@@ -118,7 +118,7 @@ def test_minibatches_go_through_the_data_in_passes() -> None:
         ((4, 5), 2, 1, r"arrays of one length, but got \[4, 5\]"),
         ((4,), 5, 1, "from 1 to 4"),
         ((4,), 0, 1, "but got 0"),
-        ((4,), 2, -1, "steps of at least 0"),
+        ((4,), 2, -1, "steps to be at least 0"),
         ((), 1, 1, "arrays of one length"),
     ],
 )

@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 Refusal = tuple[type[Exception], str]
 
 VARIANTS = ("ba", "per-gate", "carried", "none")
-FORMS = ("fast", "rows", "plain")
+IMPLEMENTATIONS = ("auto", "native", "fused", "plain")
 EPS = 0.1  # large, so that its place in the formula matters
 
 # PyTorch's fused attention has first derivatives in reverse mode only; `need_weights` has all.
@@ -190,9 +190,12 @@ def _layers() -> list[Case]:
     ):
         cases += [
             Case(
-                kind, f"{kind.__name__}-{form}", (shape,), make=partial(kind, sizes, EPS, form=form)
+                kind,
+                f"{kind.__name__}-{implementation}",
+                (shape,),
+                make=partial(kind, sizes, EPS, implementation=implementation),
             )
-            for form in FORMS
+            for implementation in IMPLEMENTATIONS
         ]
     return cases
 
@@ -213,7 +216,7 @@ def _lstm_functions() -> list[Case]:
                 inputs,
                 partial(_layer, layer, variant, tuple(names)),
             )
-            for layer in (r.plain_layer, r.fast_layer)
+            for layer in (r.plain_layer, r.fused_layer)
         ]
     return cases
 
@@ -238,11 +241,9 @@ def _lstm_modules() -> list[Case]:
         )
         for variant in VARIANTS
     ]
-    for fast in (True, False):
-        make = partial(lstm, 3, 2, bidirectional=True, fast=fast, eps=EPS)
-        cases.append(
-            Case(lstm, f"LayerNormLSTM-{'fast' if fast else 'plain'}", ((2, 2, 3),), make=make)
-        )
+    for implementation in ("fused", "plain"):
+        make = partial(lstm, 3, 2, bidirectional=True, implementation=implementation, eps=EPS)
+        cases.append(Case(lstm, f"LayerNormLSTM-{implementation}", ((2, 2, 3),), make=make))
     return cases
 
 
@@ -305,7 +306,6 @@ NOT_APPLICABLE = {
     "BlockOptions": "a type",
     "TransformerBlock": "abstract; its four subclasses are cases",
     "block_from_torch": "makes a block of a case",
-    "encoder_from_torch": "makes a stack of a case",
     "deepnorm_init_": "draws starting values",
     "xavier_init_": "draws starting values",
 }

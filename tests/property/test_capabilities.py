@@ -41,7 +41,7 @@ UNITS = 64
 # Where autocast lowers products of matrices; elsewhere it changes nothing.
 LOWERED = ("lnbook.transformer", "lnbook.recurrent.cell", "lnbook.recurrent.steps")
 # The loops with derivatives by hand, which keep autocast out of them too.
-BY_HAND = ("fast_layer-ba", "fast_layer-per", "fast_layer-carried", "LayerNormLSTM-fast")
+BY_HAND = ("fused_layer-ba", "fused_layer-per", "fused_layer-carried", "LayerNormLSTM-fused")
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -156,7 +156,7 @@ def test_compiles_to_machine_code():
     # Without a C++ compiler, what would be given to it is run as it is.
     backend = "inductor" if shutil.which("c++") or shutil.which("g++") else "aot_eager"
     torch.compiler.reset()
-    layer = LayerNorm(4, dtype=torch.float64, form="rows")
+    layer = LayerNorm(4, dtype=torch.float64, implementation="fused")
     x = torch.randn(3, 4, dtype=torch.float64)
     with torch.no_grad():
         same(torch.compile(layer, backend=backend, fullgraph=True)(x), layer(x))

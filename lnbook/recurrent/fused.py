@@ -1,4 +1,4 @@
-r"""The fast time loop: the results of the plain one, with backpropagation written by hand.
+r"""The fused time loop: the results of the plain one, with backpropagation written by hand.
 
 Where the time goes: products of matrices, which nobody can avoid, and, for small layers, the
 cost of calling some thirty small operations a step. Hence
@@ -31,14 +31,14 @@ from lnbook.recurrent._autocast import no_autocast
 from lnbook.recurrent._backward import Backward
 from lnbook.recurrent._forward import Plan, States, run_forward
 from lnbook.recurrent._given import check_layer
-from lnbook.recurrent.checks import checked_variant
 from lnbook.recurrent.loop import plain_layer
+from lnbook.recurrent.parameters import checked_variant
 from lnbook.recurrent.steps import Parameters
 
-__all__ = ["fast_layer"]
+__all__ = ["fused_layer"]
 
 
-def fast_layer(
+def fused_layer(
     variant: str,
     rows: Tensor,
     batch_sizes: Sequence[int],
@@ -78,12 +78,12 @@ def fast_layer(
         >>> parameters = {"weight_ih": torch.zeros(8, 1), "weight_hh": torch.zeros(8, 2)}
         >>> parameters |= {"norm_gates_weight": torch.ones(8), "norm_c_weight": torch.ones(2)}
         >>> zero, c = torch.zeros(1, 2), torch.tensor([[4.0, 12.0]])
-        >>> fast_layer("per-gate", torch.zeros(2, 1), [1, 1], zero, c, parameters)[2]
+        >>> fused_layer("per-gate", torch.zeros(2, 1), [1, 1], zero, c, parameters)[2]
         tensor([[1., 3.]])
     """
-    variant = checked_variant(variant, "fast_layer")
-    eps = checked_eps(eps, "fast_layer")
-    check_layer("fast_layer", rows, batch_sizes, h, c, parameters, variant)
+    variant = checked_variant(variant, "fused_layer")
+    eps = checked_eps(eps, "fused_layer")
+    check_layer("fused_layer", rows, batch_sizes, h, c, parameters, variant)
     if is_transformed() or rows.is_meta:
         return plain_layer(variant, rows, batch_sizes, h, c, parameters, eps)
     with no_autocast(rows.device):

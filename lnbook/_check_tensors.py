@@ -1,14 +1,17 @@
-"""Checks of the tensors that the operations take, in one wording."""
+"""Checks of tensors, dtypes and modules that the floors on torch share, in one wording."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lnbook._check import checked_shape
 
+Device: TypeAlias = torch.device | str | int | None
+
 HALF_DTYPES = (torch.float16, torch.bfloat16)
 FLOATING_DTYPES = (*HALF_DTYPES, torch.float32, torch.float64)
+KNOWN_DTYPES = "float16, bfloat16, float32 or float64"
 
 
 def computing_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -16,12 +19,35 @@ def computing_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in HALF_DTYPES else dtype
 
 
-def checked_normalized_shape(normalized_shape: Any, function: str) -> tuple[int, ...]:
-    """Return `normalized_shape`, a tuple or list of integers, as a tuple of Python ints.
+def check_dtype(dtype: Any, function: str) -> None:
+    """Raise unless `dtype` is None or a dtype that parameters may have.
 
     Raises:
-        TypeError: it is neither a tuple nor a list, or an element is not an integer.
-        RuntimeError: there is no element, or a negative one.
+        TypeError: it is not a dtype.
+        RuntimeError: it is another dtype.
+    """
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        raise TypeError(
+            f"{function}: expected dtype to be a torch.dtype, but got {dtype!r} "
+            f"of type {type(dtype).__name__}"
+        )
+    if dtype is not None and dtype not in FLOATING_DTYPES:
+        raise RuntimeError(f"{function}: expected dtype to be {KNOWN_DTYPES}, but got {dtype}")
+
+
+def check_module(value: Any, name: str, function: str) -> None:
+    """Raise TypeError unless `value` is a module."""
+    if not isinstance(value, nn.Module):
+        raise TypeError(
+            f"{function}: expected {name} to be a torch module, but got {type(value).__name__}"
+        )
+
+
+def checked_sizes(normalized_shape: Any, function: str) -> tuple[int, ...]:
+    """Return `normalized_shape`, a tuple or list of integers, as a tuple of Python ints.
+
+    The errors are those of `checked_shape`, with a TypeError for a lone integer, as in PyTorch's
+    functions.
     """
     if not isinstance(normalized_shape, (tuple, list)):
         hint = f"; write ({normalized_shape},)" if isinstance(normalized_shape, int) else ""
@@ -32,30 +58,28 @@ def checked_normalized_shape(normalized_shape: Any, function: str) -> tuple[int,
     return checked_shape(normalized_shape, function)
 
 
-def check_is_tensor(value: Any, name: str, function: str) -> None:
+def check_tensor(value: Any, name: str, function: str) -> None:
     """Raise TypeError unless `value` is a tensor, RuntimeError unless it is a dense one."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{function}: expected {name} to be a tensor, but got {type(value).__name__}"
         )
-    if value.layout != torch.strided:
-        raise RuntimeError(
-            f"{function}: expected {name} to be a dense tensor, but got layout {value.layout}"
-        )
+    if value.layout != torch.strided or value.is_nested:
+        given = "a nested one" if value.is_nested else f"layout {value.layout}"
+        raise RuntimeError(f"{function}: expected {name} to be a dense tensor, but got {given}")
 
 
-def check_is_floating(input: Any, function: str, name: str = "input") -> None:
-    """Raise unless `input` is a dense tensor of a dtype that can be normalized.
+def check_floating(value: Any, name: str, function: str) -> None:
+    """Raise unless `value` is a dense tensor of a dtype that can be normalized.
 
     Raises:
         TypeError: it is not a tensor.
         RuntimeError: it is not dense; for another dtype its subclass NotImplementedError.
     """
-    check_is_tensor(input, name, function)
-    if input.dtype not in FLOATING_DTYPES:
+    check_tensor(value, name, function)
+    if value.dtype not in FLOATING_DTYPES:
         raise NotImplementedError(
-            f"{function}: expected {name} to be float16, bfloat16, float32 or float64, "
-            f"but got {input.dtype}"
+            f"{function}: expected {name} to be {KNOWN_DTYPES}, but got {value.dtype}"
         )
 
 
@@ -66,7 +90,7 @@ def check_last_dimensions(input: Any, shape: tuple[int, ...], function: str) -> 
         TypeError: it is not a tensor.
         RuntimeError: its shape, dtype (NotImplementedError) or layout does not fit.
     """
-    check_is_floating(input, function)
+    check_floating(input, "input", function)
     if tuple(input.shape[-len(shape) :]) != shape:
         raise RuntimeError(
             f"{function}: expected the last dimensions of input to be normalized_shape={shape}, "
@@ -95,7 +119,7 @@ def check_parameters(
     for name, parameter in parameters.items():
         if parameter is None:
             continue
-        check_is_tensor(parameter, name, function)
+        check_tensor(parameter, name, function)
         if tuple(parameter.shape) != shape:
             raise RuntimeError(
                 f"{function}: expected {name} to have the shape {shape_is}{shape}, "
@@ -112,3 +136,9 @@ def check_parameters(
                 f"for an input of {input.dtype}, but got {parameter.dtype}"
             )
         allowed = {parameter.dtype}
+
+
+def autocasts(device: torch.device) -> bool:
+    """Say whether autocast is on; not every device has it (`meta` has none)."""
+    available = torch.amp.is_autocast_available(device.type)
+    return available and torch.is_autocast_enabled(device.type)
