@@ -19,8 +19,8 @@ ENCODER = "lnbook/transformer/encoder.py"
 MEAN = "mean = x.mean(axis=features, keepdims=True)\n"
 VARIANCE = "variance = ((x - mean) ** 2).mean(axis=features, keepdims=True)\n"
 RSTD = "rstd = 1.0 / np.sqrt(variance + eps)\n"
-AFFINE = 'affine(weight, "weight", shape, 1.0) + affine(bias, "bias", shape, 0.0)\n'
-AXES = 'eps = checked_eps(eps, "layer_norm")\n    features = tuple(range(-len(shape), 0))\n'
+SCALED = "y = normalized * gamma + beta\n"
+AXES = "x, shape, gamma, beta, eps = given\n    features = tuple(range(-len(shape), 0))\n"
 PLAIN_VARIANCE = "variance = centered.square().sum(features, keepdim=True) / size\n"
 PLAIN_RSTD = "rstd = 1 / torch.sqrt(variance + eps)\n"
 GRAD_X = "grad_x = rstd * (g - mean_g - xhat * mean_g_xhat)\n"
@@ -57,7 +57,7 @@ FORWARD = (
         PLAIN_VARIANCE,
         "variance = x.square().sum(features, keepdim=True) / size - mean.square()\n",
     ),
-    Bug("affine ignored", REFERENCE, f"y = normalized * {AFFINE}", "y = normalized\n"),
+    Bug("affine ignored", REFERENCE, SCALED, "y = normalized\n"),
     Bug(
         "affine ignored",
         LAYER,
@@ -67,16 +67,14 @@ FORWARD = (
     Bug(
         "(xhat + beta) * gamma",
         REFERENCE,
-        f"y = normalized * {AFFINE}",
-        'y = (normalized + affine(bias, "bias", shape, 0.0)) * '
-        'affine(weight, "weight", shape, 1.0)\n',
+        SCALED,
+        "y = (normalized + beta) * gamma\n",
     ),
     Bug(
         "gamma sized by batch",
         REFERENCE,
-        f"y = normalized * {AFFINE}",
-        'gamma = affine(weight, "weight", x.shape[: -len(shape)], 1.0).reshape(mean.shape)\n'
-        '    y = normalized * gamma + affine(bias, "bias", shape, 0.0)\n',
+        SCALED,
+        "y = normalized * np.resize(gamma, mean.shape) + beta\n",
     ),
     Bug("**2 for **0.5", REFERENCE, RSTD, "rstd = 1.0 / (variance + eps) ** 2\n"),
     Bug(

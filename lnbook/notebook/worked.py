@@ -54,7 +54,7 @@ def mean(x: ArrayLike) -> Equation:
         \mu = \dfrac{1 + 2 + 6}{3} = 3
     """
     row = _row(x)
-    value = reference.layer_norm_forward(row).mean.item()
+    value = reference.layer_norm_forward(row, len(row)).mean.item()
     total = _fraction(" + ".join(_in_sum(v) for v in row), len(row))
     return Equation((rf"\mu &= {total} {_equal(value)}",))
 
@@ -75,7 +75,7 @@ def variance(x: ArrayLike) -> Equation:
         = 1
     """
     row = _row(x)
-    result = reference.layer_norm_forward(row)
+    result = reference.layer_norm_forward(row, len(row))
     mu = result.mean.item()
     squares = (row - mu) ** 2
     differences = " + ".join(rf"({number(v)} {_minus(mu)})^2" for v in row)
@@ -107,7 +107,7 @@ def normalize(x: ArrayLike, eps: float = 1e-5) -> Equation:
         \hat{x}_2 = \dfrac{3 - 2}{1} = 1
     """
     row = _row(x)
-    result = reference.layer_norm_forward(row, eps=eps)
+    result = reference.layer_norm_forward(row, len(row), eps=eps)
     mu, root = result.mean.item(), math.sqrt(result.variance.item() + eps)
     under = rf"{number(result.variance.item())} + {np.format_float_positional(eps, trim='-')}"
     exact = _sign(result.variance.item())

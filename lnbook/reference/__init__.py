@@ -18,14 +18,8 @@ from lnbook.reference.layer_norm import (
     layer_norm_backward,
     layer_norm_forward,
     layer_norm_jacobian,
-    layer_norm_spectrum,
 )
-from lnbook.reference.rms_norm import (
-    rms_norm,
-    rms_norm_backward,
-    rms_norm_jacobian,
-    rms_norm_spectrum,
-)
+from lnbook.reference.rms_norm import rms_norm, rms_norm_backward
 
 __all__ = [
     "BatchNormResult",
@@ -39,9 +33,6 @@ __all__ = [
     "layer_norm_backward",
     "layer_norm_forward",
     "layer_norm_jacobian",
-    "layer_norm_spectrum",
     "rms_norm",
     "rms_norm_backward",
-    "rms_norm_jacobian",
-    "rms_norm_spectrum",
 ]

@@ -5,14 +5,13 @@ normalized together, :math:`n` their number, :math:`r = (v + \epsilon)^{-1/2}` a
 loss. Inputs have the shape `(N, C, *)`: samples, channels, positions.
 """
 
-import operator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lnbook._check import checked_eps
-from lnbook.reference._arrays import Array, affine, real, same_shape
+from lnbook._check import checked_bool, checked_count, checked_eps, checked_real
+from lnbook.reference._arrays import Array, parameter, real, shaped
 
 __all__ = [
     "BatchNormResult",
@@ -51,11 +50,10 @@ class BatchNormResult(NamedTuple):
 
 def batch_norm_forward(
     x: ArrayLike,
-    weight: ArrayLike | None = None,
-    bias: ArrayLike | None = None,
-    *,
     running_mean: ArrayLike | None = None,
     running_var: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> BatchNormResult:
@@ -72,10 +70,10 @@ def batch_norm_forward(
 
     Args:
         x: real array of shape `(N, C, *)`; converted to float64.
-        weight: :math:`\gamma`, of shape `(C,)`; ones if None.
-        bias: :math:`\beta`, of shape `(C,)`; zeros if None.
         running_mean: before this batch, of shape `(C,)`; zeros if None.
         running_var: before this batch, of shape `(C,)`; ones if None.
+        weight: :math:`\gamma`, of shape `(C,)`; ones if None.
+        bias: :math:`\beta`, of shape `(C,)`; zeros if None.
         momentum: :math:`m`, the share of the batch in the running statistics.
         eps: what is added to the variance, finite and at least 0.
 
@@ -105,14 +103,15 @@ def batch_norm_forward(
             f"but got x of shape {x.shape}"
         )
     eps = checked_eps(eps, "batch_norm_forward")
+    momentum = checked_real(momentum, "momentum", "batch_norm_forward")
+    before_mean = parameter(running_mean, "running_mean", shape, 0.0, "batch_norm_forward")
+    before_var = parameter(running_var, "running_var", shape, 1.0, "batch_norm_forward")
 
     mean = x.mean(axis=others)
     variance = ((x - _column(mean, x)) ** 2).mean(axis=others)
     with np.errstate(divide="ignore", invalid="ignore"):
         normalized = (x - _column(mean, x)) / _column(np.sqrt(variance + eps), x)
-    y = _scaled(normalized, weight, bias)
-    before_mean = affine(running_mean, "running_mean", shape, 0.0)
-    before_var = affine(running_var, "running_var", shape, 1.0)
+    y = _scaled(normalized, weight, bias, "batch_norm_forward")
     after_mean = (1 - momentum) * before_mean + momentum * mean
     after_var = (1 - momentum) * before_var + momentum * variance * count / (count - 1)
     return BatchNormResult(y, normalized, mean, variance, after_mean, after_var)
@@ -120,44 +119,61 @@ def batch_norm_forward(
 
 def batch_norm(
     x: ArrayLike,
-    running_mean: ArrayLike,
-    running_var: ArrayLike,
+    running_mean: ArrayLike | None,
+    running_var: ArrayLike | None,
     weight: ArrayLike | None = None,
     bias: ArrayLike | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Array:
-    r"""Normalize each channel by the running statistics, as in evaluation.
+    r"""Normalize each channel, by the statistics of the batch or by the running ones.
 
     .. math::
         y = \gamma \, \frac{x - \text{running mean}}{\sqrt{\text{running variance} + \epsilon}}
         + \beta
 
-    Source: Ioffe and Szegedy 2015, algorithm 2.
+    in evaluation; in training, the output of `batch_norm_forward`. Source: Ioffe and Szegedy
+    2015, algorithm 2.
 
     Args:
         x: real array of shape `(N, C, *)`; converted to float64.
-        running_mean: of shape `(C,)`.
-        running_var: of shape `(C,)`.
+        running_mean: of shape `(C,)`; in training it may be None.
+        running_var: of shape `(C,)`; in training it may be None.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         bias: :math:`\beta`, of shape `(C,)`; zeros if None.
+        training: whether to use the statistics of the batch.
+        momentum: not used, since the given arrays stay as they are: `batch_norm_forward` returns
+            the moved ones.
         eps: what is added to the variance, finite and at least 0.
 
     Returns:
         Float64 array of the shape of `x`.
 
     Raises:
-        TypeError: an array is not real, or `eps` is not a real number.
+        TypeError: an array is not real, or a number or bool is expected and something else given.
         ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> batch_norm([[1.0, 10.0]], [0.0, 4.0], [1.0, 9.0], eps=0.0)
         array([[1., 2.]])
+        >>> batch_norm([[1.0, 10.0], [3.0, 30.0]], None, None, training=True, eps=0.0)
+        array([[-1., -1.],
+               [ 1.,  1.]])
     """
+    if checked_bool(training, "training", "batch_norm"):
+        given = (x, running_mean, running_var, weight, bias, momentum, eps)
+        return batch_norm_forward(*given).y
     x = _with_channels(x, "batch_norm")
-    mean = affine(running_mean, "running_mean", (x.shape[1],), 0.0)
-    variance = affine(running_var, "running_var", (x.shape[1],), 1.0)
+    if running_mean is None or running_var is None:
+        raise ValueError(
+            "batch_norm: expected running_mean and running_var to be arrays unless training, "
+            f"but got {running_mean!r} and {running_var!r}"
+        )
+    mean = shaped(running_mean, "running_mean", x.shape[1:2], "batch_norm")
+    variance = shaped(running_var, "running_var", x.shape[1:2], "batch_norm")
     std = np.sqrt(variance + checked_eps(eps, "batch_norm"))
-    return _scaled((x - _column(mean, x)) / _column(std, x), weight, bias)
+    return _scaled((x - _column(mean, x)) / _column(std, x), weight, bias, "batch_norm")
 
 
 def batch_norm_backward(
@@ -198,12 +214,14 @@ def batch_norm_backward(
         [[[0.0], [0.0]], [-4.0], [4.0]]
     """
     x = _with_channels(x, "batch_norm_backward")
-    grad_output = same_shape(grad_output, x, "grad_output", "batch_norm_backward")
-    forward = batch_norm_forward(x, weight, eps=eps)
+    grad_output = shaped(grad_output, "grad_output", x.shape, "batch_norm_backward")
+    gamma = parameter(weight, "weight", x.shape[1:2], 1.0, "batch_norm_backward")
+    eps = checked_eps(eps, "batch_norm_backward")
+    forward = batch_norm_forward(x, eps=eps)
     others, xhat = _others(x), forward.normalized
     rstd = _column(1.0 / np.sqrt(forward.variance + eps), x)
 
-    g = grad_output * _column(affine(weight, "weight", (x.shape[1],), 1.0), x)
+    g = grad_output * _column(gamma, x)
     mean_g = g.mean(axis=others, keepdims=True)
     mean_g_xhat = (g * xhat).mean(axis=others, keepdims=True)
     grad_x = rstd * (g - mean_g - xhat * mean_g_xhat)
@@ -245,8 +263,8 @@ def group_norm(
         array([[-1.,  1., -1.,  1.]])
     """
     x = _with_channels(x, "group_norm")
-    num_groups = operator.index(num_groups)
-    if num_groups < 1 or x.shape[1] % num_groups:
+    num_groups = checked_count(num_groups, "num_groups", "group_norm", least=1)
+    if x.shape[1] % num_groups:
         raise ValueError(
             "group_norm: expected num_groups to divide the number of channels, "
             f"but got num_groups={num_groups} and x of shape {x.shape}"
@@ -256,7 +274,7 @@ def group_norm(
     variance = ((groups - mean) ** 2).mean(axis=2, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         normalized = (groups - mean) / np.sqrt(variance + checked_eps(eps, "group_norm"))
-    return _scaled(normalized.reshape(x.shape), weight, bias)
+    return _scaled(normalized.reshape(x.shape), weight, bias, "group_norm")
 
 
 def instance_norm(
@@ -295,7 +313,7 @@ def instance_norm(
 
 
 def _with_channels(x: ArrayLike, function: str) -> Array:
-    x = real(x, "x")
+    x = real(x, "x", function)
     if x.ndim < 2:
         raise ValueError(
             f"{function}: expected x to have the shape (N, C, *), but got shape {x.shape}"
@@ -313,7 +331,9 @@ def _column(channels: Array, x: Array) -> Array:
     return channels.reshape(-1, *[1] * (x.ndim - 2))
 
 
-def _scaled(normalized: Array, weight: ArrayLike | None, bias: ArrayLike | None) -> Array:
-    shape = (normalized.shape[1],)
-    scale, shift = affine(weight, "weight", shape, 1.0), affine(bias, "bias", shape, 0.0)
+def _scaled(
+    normalized: Array, weight: ArrayLike | None, bias: ArrayLike | None, function: str
+) -> Array:
+    scale = parameter(weight, "weight", normalized.shape[1:2], 1.0, function)
+    shift = parameter(bias, "bias", normalized.shape[1:2], 0.0, function)
     return normalized * _column(scale, normalized) + _column(shift, normalized)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lnbook._check import checked_eps
-from lnbook.reference._arrays import Array, affine, fitting_shape, real, same_shape, vector
+from lnbook.reference._arrays import Array, fitting_shape, parameter, real, shaped
 
 __all__ = [
     "LayerNormResult",
@@ -23,7 +23,6 @@ __all__ = [
     "layer_norm_backward",
     "layer_norm_forward",
     "layer_norm_jacobian",
-    "layer_norm_spectrum",
 ]
 
 
@@ -38,7 +37,7 @@ class LayerNormResult(NamedTuple):
         rstd: :math:`r = (v + \epsilon)^{-1/2}`, of the shape of `mean`.
 
     Example:
-        >>> result = layer_norm_forward([[1.0, 3.0], [10.0, 30.0]], normalized_shape=2, eps=0.0)
+        >>> result = layer_norm_forward([[1.0, 3.0], [10.0, 30.0]], 2, eps=0.0)
         >>> result.mean.tolist(), result.rstd.tolist()
         ([[2.0], [20.0]], [[1.0], [0.1]])
     """
@@ -52,10 +51,9 @@ class LayerNormResult(NamedTuple):
 
 def layer_norm_forward(
     x: ArrayLike,
+    normalized_shape: int | Sequence[int],
     weight: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    *,
-    normalized_shape: int | Sequence[int] | None = None,
     eps: float = 1e-5,
 ) -> LayerNormResult:
     r"""Normalize the last dimensions of `x` and return every intermediate result.
@@ -72,10 +70,10 @@ def layer_norm_forward(
 
     Args:
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
+        normalized_shape: the last dimensions of `x`, normalized together; an int stands for one
+            dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
         bias: :math:`\beta`, of shape `normalized_shape`; zeros if None.
-        normalized_shape: the last dimensions of `x`, normalized together. If None, the shape
-            of `weight`, else that of `bias`, else the last dimension alone.
         eps: what is added to the variance, finite and at least 0. With 0, a row whose
             elements are all equal has no normalized form and gives NaN.
 
@@ -87,7 +85,7 @@ def layer_norm_forward(
         ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
 
     Example:
-        >>> result = layer_norm_forward([1.0, 3.0], weight=[2.0, 5.0], bias=[0.0, 1.0], eps=0.0)
+        >>> result = layer_norm_forward([1.0, 3.0], 2, [2.0, 5.0], [0.0, 1.0], eps=0.0)
         >>> result.normalized
         array([-1.,  1.])
         >>> result.y
@@ -95,12 +93,8 @@ def layer_norm_forward(
         >>> float(result.mean[0]), float(result.variance[0])
         (2.0, 1.0)
     """
-    x = real(x, "x")
-    if normalized_shape is None:
-        given = weight if weight is not None else bias
-        normalized_shape = x.shape[-1:] if given is None else np.shape(given)
-    shape = fitting_shape(x, normalized_shape)
-    eps = checked_eps(eps, "layer_norm")
+    given = _checked("layer_norm_forward", x, normalized_shape, weight, bias, eps)
+    x, shape, gamma, beta, eps = given
     features = tuple(range(-len(shape), 0))
 
     mean = x.mean(axis=features, keepdims=True)
@@ -109,7 +103,7 @@ def layer_norm_forward(
     with np.errstate(divide="ignore", invalid="ignore"):
         rstd = 1.0 / np.sqrt(variance + eps)
         normalized = (x - mean) * rstd
-    y = normalized * affine(weight, "weight", shape, 1.0) + affine(bias, "bias", shape, 0.0)
+    y = normalized * gamma + beta
     return LayerNormResult(y, normalized, mean, variance, rstd)
 
 
@@ -146,7 +140,8 @@ def layer_norm(
         array([[-1.,  1.],
                [ 1., -1.]])
     """
-    return layer_norm_forward(x, weight, bias, normalized_shape=normalized_shape, eps=eps).y
+    given = _checked("layer_norm", x, normalized_shape, weight, bias, eps)
+    return layer_norm_forward(*given).y
 
 
 def layer_norm_backward(
@@ -154,7 +149,6 @@ def layer_norm_backward(
     x: ArrayLike,
     normalized_shape: int | Sequence[int],
     weight: ArrayLike | None = None,
-    *,
     eps: float = 1e-5,
 ) -> tuple[Array, Array, Array]:
     r"""Return the gradients of a loss with respect to `x`, weight and bias.
@@ -194,15 +188,15 @@ def layer_norm_backward(
         >>> [grad.round(3).tolist() for grad in grads[1:]]
         [[-4.0, -3.0], [4.0, 3.0]]
     """
-    x = real(x, "x")
-    grad_output = same_shape(grad_output, x, "grad_output", "layer_norm_backward")
-    shape = fitting_shape(x, normalized_shape)
-    forward = layer_norm_forward(x, weight, normalized_shape=shape, eps=eps)
+    given = _checked("layer_norm_backward", x, normalized_shape, weight, None, eps)
+    x, shape, gamma, _, eps = given
+    grad_output = shaped(grad_output, "grad_output", x.shape, "layer_norm_backward")
+    forward = layer_norm_forward(x, shape, eps=eps)
     xhat, rstd = forward.normalized, forward.rstd
     features = tuple(range(-len(shape), 0))
     leading = tuple(range(x.ndim - len(shape)))
 
-    g = grad_output * affine(weight, "weight", shape, 1.0)
+    g = grad_output * gamma
     mean_g = g.mean(axis=features, keepdims=True)
     mean_g_xhat = (g * xhat).mean(axis=features, keepdims=True)
     grad_x = rstd * (g - mean_g - xhat * mean_g_xhat)
@@ -211,7 +205,7 @@ def layer_norm_backward(
     return grad_x, grad_weight, grad_bias
 
 
-def layer_norm_jacobian(x: ArrayLike, eps: float = 1e-5, weight: ArrayLike | None = None) -> Array:
+def layer_norm_jacobian(x: ArrayLike, weight: ArrayLike | None = None, eps: float = 1e-5) -> Array:
     r"""Return the matrix of derivatives of the output with respect to one vector `x`.
 
     .. math::
@@ -224,8 +218,8 @@ def layer_norm_jacobian(x: ArrayLike, eps: float = 1e-5, weight: ArrayLike | Non
 
     Args:
         x: real vector of shape `(H,)` with at least one element; converted to float64.
-        eps: what is added to the variance, finite and at least 0.
         weight: :math:`\gamma`, of shape `(H,)`. If None, :math:`J` itself is returned.
+        eps: what is added to the variance, finite and at least 0.
 
     Returns:
         Float64 matrix of shape `(H, H)`; row :math:`i`, column :math:`j` holds
@@ -241,53 +235,34 @@ def layer_norm_jacobian(x: ArrayLike, eps: float = 1e-5, weight: ArrayLike | Non
         array([[ 1.5, -1.5],
                [-1.5,  1.5]])
     """
-    x = vector(x, "layer_norm_jacobian")
-    forward = layer_norm_forward(x, normalized_shape=x.shape, eps=eps)
+    x = real(x, "x", "layer_norm_jacobian")
+    if x.ndim != 1 or x.size == 0:
+        raise ValueError(
+            "layer_norm_jacobian: expected x to be a vector of shape (H,) with H at least 1, "
+            f"but got shape {x.shape}"
+        )
+    x, shape, gamma, _, eps = _checked("layer_norm_jacobian", x, x.shape, weight, None, eps)
+    forward = layer_norm_forward(x, shape, eps=eps)
     xhat, rstd = forward.normalized, forward.rstd
     features = x.size
 
     identity = np.eye(features)
     ones = np.ones((features, features))
     jacobian = rstd * (identity - ones / features - np.outer(xhat, xhat) / features)
-    return affine(weight, "weight", x.shape, 1.0)[..., np.newaxis] * jacobian
+    return gamma[:, np.newaxis] * jacobian
 
 
-def layer_norm_spectrum(x: ArrayLike, eps: float = 1e-5) -> Array:
-    r"""Return the eigenvalues of the Jacobian of :math:`\hat{x}` at one vector `x`, by formula.
-
-    The Jacobian is symmetric, so that they are also its singular values:
-
-    .. math::
-        J \mathbf{1} = 0, \qquad
-        J \hat{x} = \frac{\epsilon}{v + \epsilon} \, r \, \hat{x}, \qquad
-        J u = r \, u \quad \text{for } u \perp \mathbf{1}, \hat{x}.
-
-    With :math:`\epsilon = 0` two directions are lost, with :math:`\epsilon > 0` one. The largest
-    value is at most :math:`1 / \sqrt{\epsilon}`. Source: `layer_norm_jacobian`, applied to these
-    vectors.
-
-    Args:
-        x: real vector of shape `(H,)` with at least one element; converted to float64.
-        eps: what is added to the variance, finite and at least 0.
-
-    Returns:
-        Float64 vector of shape `(H,)`, in ascending order; NaN where `eps` is 0 and all elements
-        of `x` are equal, since there is no Jacobian.
-
-    Raises:
-        TypeError: `x` is not real, or `eps` is not a real number.
-        ValueError: `x` is not a vector, or `eps` is negative, infinite or NaN.
-
-    Example:
-        >>> layer_norm_spectrum([1.0, 3.0, 3.0, 1.0], eps=3.0)  # v = 1, so r = 1/2
-        array([0.   , 0.375, 0.5  , 0.5  ])
-    """
-    x = vector(x, "layer_norm_spectrum")
-    forward = layer_norm_forward(x, normalized_shape=x.shape, eps=eps)
-    variance, rstd = forward.variance.item(), forward.rstd.item()
-    if not np.isfinite(rstd):
-        return np.full(x.size, np.nan)
-    spectrum = np.full(x.size, rstd)
-    spectrum[0] = 0.0
-    spectrum[1:2] = rstd * eps / (variance + eps)
-    return spectrum
+def _checked(
+    function: str,
+    x: ArrayLike,
+    normalized_shape: int | Sequence[int],
+    weight: ArrayLike | None,
+    bias: ArrayLike | None,
+    eps: float,
+) -> tuple[Array, tuple[int, ...], Array, Array, float]:
+    """Return the arguments: arrays in float64, with ones and zeros for those that are None."""
+    x = real(x, "x", function)
+    shape = fitting_shape(x, normalized_shape, function)
+    gamma = parameter(weight, "weight", shape, 1.0, function)
+    beta = parameter(bias, "bias", shape, 0.0, function)
+    return x, shape, gamma, beta, checked_eps(eps, function)

@@ -9,14 +9,14 @@ they have in `lnbook.recurrent.LayerNormLSTMCell`; biases that are missing are z
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lnbook._check import checked_eps
+from lnbook.reference._arrays import Array, real, shaped
 from lnbook.reference.layer_norm import layer_norm
 
 __all__ = ["STEPS", "ba_step", "carried_step", "lstm_step", "per_gate_step"]
 
-Array = NDArray[np.float64]
 Parameters = Mapping[str, ArrayLike]
 State = tuple[Array, Array]
 
@@ -54,7 +54,7 @@ def lstm_step(
         >>> lstm_step([[1.0]], [[0.0]], [[4.0]], parameters)[1]  # half of 4 is kept
         array([[2.]])
     """
-    x, h, c, p = _checked(x, h, c, parameters, eps, ())
+    x, h, c, p = _checked("lstm_step", x, h, c, parameters, eps, ())
     a = x @ p["weight_ih"].T + p["bias_ih"] + h @ p["weight_hh"].T + p["bias_hh"]
     i, f, g, o = np.split(a, 4, axis=1)
     c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
@@ -101,7 +101,8 @@ def ba_step(
         >>> h.round(3)  # half of tanh(-1) and tanh(1)
         array([[-0.381,  0.381]])
     """
-    x, h, c, p = _checked(x, h, c, parameters, eps, ("norm_ih", "norm_hh", "norm_c"))
+    norms = ("norm_ih", "norm_hh", "norm_c")
+    x, h, c, p = _checked("ba_step", x, h, c, parameters, eps, norms)
     from_hidden = _norm(h @ p["weight_hh"].T, p, "norm_hh", eps)
     from_input = _norm(x @ p["weight_ih"].T, p, "norm_ih", eps)
     i, f, g, o = np.split(from_hidden + from_input + p["bias_gates"], 4, axis=1)
@@ -148,7 +149,8 @@ def carried_step(
         >>> c.round(3)  # the norm of (1, 3)
         array([[-1.,  1.]])
     """
-    x, h, c, p = _checked(x, h, c, parameters, eps, ("norm_ih", "norm_hh", "norm_c"))
+    norms = ("norm_ih", "norm_hh", "norm_c")
+    x, h, c, p = _checked("carried_step", x, h, c, parameters, eps, norms)
     from_hidden = _norm(h @ p["weight_hh"].T, p, "norm_hh", eps)
     from_input = _norm(x @ p["weight_ih"].T, p, "norm_ih", eps)
     i, f, g, o = np.split(from_hidden + from_input + p["bias_gates"], 4, axis=1)
@@ -194,7 +196,7 @@ def per_gate_step(
         >>> per_gate_step([[1.0]], [[0.0, 0.0]], [[2.0, 6.0]], parameters)[1]
         array([[1., 3.]])
     """
-    x, h, c, p = _checked(x, h, c, parameters, eps, ("norm_gates", "norm_c"))
+    x, h, c, p = _checked("per_gate_step", x, h, c, parameters, eps, ("norm_gates", "norm_c"))
     gates = np.split(x @ p["weight_ih"].T + h @ p["weight_hh"].T, 4, axis=1)
     gains = np.split(p["norm_gates_weight"], 4)
     biases = np.split(p["norm_gates_bias"], 4)
@@ -228,6 +230,7 @@ def _norm(x: Array, parameters: Mapping[str, Array], name: str, eps: float) -> A
 
 
 def _checked(
+    function: str,
     x: ArrayLike,
     h: ArrayLike,
     c: ArrayLike,
@@ -236,43 +239,36 @@ def _checked(
     norms: tuple[str, ...],
 ) -> tuple[Array, Array, Array, dict[str, Array]]:
     """Return everything in float64, with zeros for the biases that are missing."""
-    checked_eps(eps, "LSTM step")
-    h = _real(h, "h")
+    checked_eps(eps, function)
+    h = real(h, "h", function)
     if h.ndim != 2:
-        raise ValueError(f"expected h to have the shape (N, hidden_size), but got {h.shape}")
+        raise ValueError(
+            f"{function}: expected h to have the shape (N, hidden_size), but got {h.shape}"
+        )
     batch, size = h.shape
-    weight_ih = _real(parameters["weight_ih"], "weight_ih")
-    input_size = weight_ih.shape[-1]
+    input_size = real(parameters["weight_ih"], "weight_ih", function).shape[-1]
+    # A weight must be there, a bias may be missing.
+    tensors = {
+        name: np.zeros(shape)
+        if "bias" in name and name not in parameters
+        else shaped(parameters[name], name, shape, function)
+        for name, shape in _shapes(norms, input_size, size).items()
+    }
+    x = shaped(x, "x", (batch, input_size), function)
+    return x, h, shaped(c, "c", h.shape, function), tensors
+
+
+def _shapes(norms: tuple[str, ...], input_size: int, size: int) -> dict[str, tuple[int, ...]]:
+    gates = (4 * size,)
     shapes: dict[str, tuple[int, ...]] = {
         "weight_ih": (4 * size, input_size),
         "weight_hh": (4 * size, size),
     }
     for norm in norms:
-        shape = (size,) if norm == "norm_c" else (4 * size,)
+        shape = (size,) if norm == "norm_c" else gates
         shapes |= {f"{norm}_weight": shape, f"{norm}_bias": shape}
     if not norms:
-        shapes |= {"bias_ih": (4 * size,), "bias_hh": (4 * size,)}
+        shapes |= {"bias_ih": gates, "bias_hh": gates}
     elif "norm_ih" in norms:
-        shapes["bias_gates"] = (4 * size,)
-    # A weight must be there, a bias may be missing.
-    tensors = {
-        name: np.zeros(shape)
-        if "bias" in name and name not in parameters
-        else _shaped(parameters[name], name, shape)
-        for name, shape in shapes.items()
-    }
-    return _shaped(x, "x", (batch, input_size)), h, _shaped(c, "c", h.shape), tensors
-
-
-def _shaped(array: ArrayLike, name: str, shape: tuple[int, ...]) -> Array:
-    array = _real(array, name)
-    if array.shape != shape:
-        raise ValueError(f"expected {name} to have the shape {shape}, but got {array.shape}")
-    return array
-
-
-def _real(array: ArrayLike, name: str) -> Array:
-    array = np.asarray(array)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"expected {name} to hold real numbers, but got dtype {array.dtype}")
-    return array.astype(np.float64)
+        shapes["bias_gates"] = gates
+    return shapes

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lnbook._check import checked_eps
-from lnbook.reference._arrays import Array, affine, fitting_shape, real, same_shape, vector
+from lnbook.reference._arrays import Array, fitting_shape, parameter, real, shaped
 
-__all__ = ["rms_norm", "rms_norm_backward", "rms_norm_jacobian", "rms_norm_spectrum"]
+__all__ = ["rms_norm", "rms_norm_backward"]
 
 
 def rms_norm(
     x: ArrayLike,
     normalized_shape: int | Sequence[int],
     weight: ArrayLike | None = None,
-    eps: float = 1e-5,
+    eps: float | None = None,
 ) -> Array:
     r"""Divide the last dimensions of `x` by their root mean square.
 
@@ -33,23 +33,24 @@ def rms_norm(
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
         normalized_shape: the last dimensions of `x`; an int stands for one dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
-        eps: what is added to the mean square, finite and at least 0.
+        eps: what is added to the mean square, finite and at least 0. If None, the distance from
+            1 to the next larger float64.
 
     Returns:
         Float64 array of the shape of `x`.
 
     Raises:
-        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
+        TypeError: an array is not real, a size is no integer, or `eps` is neither a real
+            number nor None.
         ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> rms_norm([3.0, 4.0, 0.0, 0.0], 4, eps=0.0)
         array([1.2, 1.6, 0. , 0. ])
     """
-    x = real(x, "x")
-    shape = fitting_shape(x, normalized_shape)
-    normalized, _ = _normalize(x, shape, checked_eps(eps, "rms_norm"))
-    return normalized * affine(weight, "weight", shape, 1.0)
+    x, shape, gamma, eps = _checked("rms_norm", x, normalized_shape, weight, eps)
+    normalized, _ = _normalize(x, shape, eps)
+    return normalized * gamma
 
 
 def rms_norm_backward(
@@ -57,7 +58,7 @@ def rms_norm_backward(
     x: ArrayLike,
     normalized_shape: int | Sequence[int],
     weight: ArrayLike | None = None,
-    eps: float = 1e-5,
+    eps: float | None = None,
 ) -> tuple[Array, Array]:
     r"""Return the gradients of a loss with respect to input and weight.
 
@@ -79,13 +80,14 @@ def rms_norm_backward(
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
         normalized_shape: the last dimensions of `x`; an int stands for one dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
-        eps: what is added to the mean square, finite and at least 0.
+        eps: as in `rms_norm`.
 
     Returns:
         The gradients of `x` and weight, in float64.
 
     Raises:
-        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
+        TypeError: an array is not real, a size is no integer, or `eps` is neither a real
+            number nor None.
         ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
 
     Example:
@@ -93,85 +95,30 @@ def rms_norm_backward(
         >>> grad_x.round(3), grad_weight.round(3)  # the root is 5; grad_output is orthogonal to x
         (array([ 0.8, -0.6]), array([ 2.4, -2.4]))
     """
-    x = real(x, "x")
-    grad_output = same_shape(grad_output, x, "grad_output", "rms_norm_backward")
-    shape = fitting_shape(x, normalized_shape)
-    xhat, rstd = _normalize(x, shape, checked_eps(eps, "rms_norm_backward"))
+    x, shape, gamma, eps = _checked("rms_norm_backward", x, normalized_shape, weight, eps)
+    grad_output = shaped(grad_output, "grad_output", x.shape, "rms_norm_backward")
+    xhat, rstd = _normalize(x, shape, eps)
     features, leading = tuple(range(-len(shape), 0)), tuple(range(x.ndim - len(shape)))
 
-    g = grad_output * affine(weight, "weight", shape, 1.0)
+    g = grad_output * gamma
     grad_x = rstd * (g - xhat * (g * xhat).mean(axis=features, keepdims=True))
     return grad_x, (grad_output * xhat).sum(axis=leading)
 
 
-def rms_norm_jacobian(x: ArrayLike, eps: float = 1e-5, weight: ArrayLike | None = None) -> Array:
-    r"""Return the matrix of derivatives of the output with respect to one vector `x`.
-
-    .. math::
-        J = \frac{\partial \hat{x}}{\partial x} = r \left( I - \frac{1}{H} \hat{x} \hat{x}^\top
-        \right), \qquad \frac{\partial y}{\partial x} = \operatorname{diag}(\gamma) \, J
-
-    Source: the chain rule applied to Zhang and Sennrich 2019, eq. 4.
-
-    Args:
-        x: real vector of shape `(H,)` with at least one element; converted to float64.
-        eps: what is added to the mean square, finite and at least 0.
-        weight: :math:`\gamma`, of shape `(H,)`. If None, :math:`J` itself is returned.
-
-    Returns:
-        Float64 matrix of shape `(H, H)`; row :math:`i`, column :math:`j` holds
-        :math:`\partial y_i / \partial x_j`.
-
-    Raises:
-        TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: `x` is not a vector, `weight` has another shape, or `eps` is negative,
-            infinite or NaN.
-
-    Example:
-        >>> rms_norm_jacobian([1.0, 1.0], eps=3.0) * 16
-        array([[ 7., -1.],
-               [-1.,  7.]])
-    """
-    x = vector(x, "rms_norm_jacobian")
-    xhat, rstd = _normalize(x, x.shape, checked_eps(eps, "rms_norm_jacobian"))
-    jacobian = rstd * (np.eye(x.size) - np.outer(xhat, xhat) / x.size)
-    return affine(weight, "weight", x.shape, 1.0)[:, np.newaxis] * jacobian
-
-
-def rms_norm_spectrum(x: ArrayLike, eps: float = 1e-5) -> Array:
-    r"""Return the eigenvalues of the Jacobian of :math:`\hat{x}` at one vector `x`, by formula.
-
-    .. math::
-        J \hat{x} = \epsilon \, r^3 \, \hat{x}, \qquad
-        J u = r \, u \quad \text{for } u \perp \hat{x}.
-
-    One direction is lost where :math:`\epsilon = 0`. Source: `rms_norm_jacobian`, applied to
-    these vectors.
-
-    Args:
-        x: real vector of shape `(H,)` with at least one element; converted to float64.
-        eps: what is added to the mean square, finite and at least 0.
-
-    Returns:
-        Float64 vector of shape `(H,)`, in ascending order; NaN where `eps` and `x` are 0, since
-        there is no Jacobian.
-
-    Raises:
-        TypeError: `x` is not real, or `eps` is not a real number.
-        ValueError: `x` is not a vector, or `eps` is negative, infinite or NaN.
-
-    Example:
-        >>> rms_norm_spectrum([1.0, -1.0, 1.0], eps=3.0)
-        array([0.375, 0.5  , 0.5  ])
-    """
-    x = vector(x, "rms_norm_spectrum")
-    eps = checked_eps(eps, "rms_norm_spectrum")
-    _, rstd = _normalize(x, x.shape, eps)
-    if not np.isfinite(rstd):
-        return np.full(x.size, np.nan)
-    spectrum = np.full(x.size, rstd.item())
-    spectrum[0] = eps * rstd.item() ** 3
-    return spectrum
+def _checked(
+    function: str,
+    x: ArrayLike,
+    normalized_shape: int | Sequence[int],
+    weight: ArrayLike | None,
+    eps: float | None,
+) -> tuple[Array, tuple[int, ...], Array, float]:
+    """Return the arguments: arrays in float64, and numbers for what is None."""
+    x = real(x, "x", function)
+    shape = fitting_shape(x, normalized_shape, function)
+    gamma = parameter(weight, "weight", shape, 1.0, function)
+    if eps is None:
+        return x, shape, gamma, float(np.finfo(np.float64).eps)
+    return x, shape, gamma, checked_eps(eps, function)
 
 
 def _normalize(x: Array, shape: tuple[int, ...], eps: float) -> tuple[Array, Array]:

@@ -68,13 +68,11 @@ def test_batch_norm_equals_pytorch(shape, affine, training, dtype, tolerance):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_batch_norm_equals_the_reference(shape):
     x, weight, bias, upstream, mean, var = random_tensors(shape, seed=1)
-    arrays = [t.numpy().copy() for t in (x, weight, bias, mean, var)]
+    arrays = [t.numpy().copy() for t in (x, mean, var, weight, bias)]
     y = batch_norm(x, mean.clone(), var.clone(), weight, bias)
-    expected = reference.batch_norm(arrays[0], *arrays[3:], *arrays[1:3])
+    expected = reference.batch_norm(*arrays)
     np.testing.assert_allclose(y.numpy(), expected, rtol=1e-11)
-    result = reference.batch_norm_forward(
-        *arrays[:3], running_mean=arrays[3], running_var=arrays[4], momentum=0.2
-    )
+    result = reference.batch_norm_forward(*arrays, momentum=0.2)
     y, *grads = run(
         lambda *given: batch_norm(given[0], mean, var, *given[1:], True, 0.2),
         x,
@@ -85,7 +83,7 @@ def test_batch_norm_equals_the_reference(shape):
     np.testing.assert_allclose(y.numpy(), result.y, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(mean.numpy(), result.running_mean, rtol=1e-11)
     np.testing.assert_allclose(var.numpy(), result.running_var, rtol=1e-11)
-    expected = reference.batch_norm_backward(upstream.numpy(), arrays[0], arrays[1])
+    expected = reference.batch_norm_backward(upstream.numpy(), arrays[0], arrays[3])
     for grad, array in zip(grads, expected, strict=True):
         np.testing.assert_allclose(grad.numpy(), array, rtol=1e-9, atol=1e-10)
 

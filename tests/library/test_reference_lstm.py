@@ -163,7 +163,7 @@ def test_refusals_name_what_was_given_and_expected(change, error, message):
 
 @pytest.mark.parametrize("variant", lstm.STEPS)
 def test_every_step_refuses_a_negative_eps(variant):
-    with pytest.raises(ValueError, match="LSTM step: expected eps to be finite and at least 0"):
+    with pytest.raises(ValueError, match="_step: expected eps to be finite and at least 0"):
         lstm.STEPS[variant](*random_case(variant), -1.0)
 
 

@@ -15,9 +15,9 @@ ten operations, and the factor 8 up to which a mean may exceed the deviation bef
 away twice (`lnbook.functional.layer_norm_function`). Float16 and bfloat16 are computed in float32
 and rounded once, so their u enters the last rounding alone.
 
-PyTorch's kernel, which is the form "fast" of LayerNorm, takes the mean away once: there max|xhat|
-becomes max|xhat| + r max|x|. So does the reference, which is the limit where the norm is itself in
-float64.
+PyTorch's kernel, which is the implementation "native" of LayerNorm, takes the mean away once:
+there max|xhat| becomes max|xhat| + r max|x|. So does the reference, which is the limit where the
+norm is itself in float64.
 """
 
 import math
@@ -118,15 +118,19 @@ def rows(function: Any) -> Callable[..., torch.Tensor]:
 NORMS = {
     "layer_norm": Norm(rows(f.layer_norm), of_rows, True),
     "LayerNormFunction": Norm(rows(f.LayerNormFunction.apply), of_rows, True),
-    "LayerNorm-fast": Norm(layer(LayerNorm), of_rows, True, kernel=True),
-    "LayerNorm-rows": Norm(layer(LayerNorm, form="rows"), of_rows, True),
-    "LayerNorm-plain": Norm(layer(LayerNorm, form="plain"), of_rows, True),
+    "LayerNorm-native": Norm(layer(LayerNorm, implementation="native"), of_rows, True, kernel=True),
+    "LayerNorm-fused": Norm(layer(LayerNorm, implementation="fused"), of_rows, True),
+    "LayerNorm-plain": Norm(layer(LayerNorm, implementation="plain"), of_rows, True),
     "rms_norm": Norm(rms(f.rms_norm), of_rows, True, False),
     "RMSNormFunction": Norm(rms(f.RMSNormFunction.apply), of_rows, True, False),
-    "RMSNorm-fast": Norm(layer(RMSNorm), of_rows, True, False),
-    "RMSNorm-plain": Norm(layer(RMSNorm, form="plain"), of_rows, True, False),
-    "LayerNorm2d-plain": Norm(layer(LayerNorm2d, form="plain"), of_positions, dimensions=(4,)),
-    "LayerNorm2d-rows": Norm(layer(LayerNorm2d, form="rows"), of_positions, dimensions=(4,)),
+    "RMSNorm-fused": Norm(layer(RMSNorm), of_rows, True, False),
+    "RMSNorm-plain": Norm(layer(RMSNorm, implementation="plain"), of_rows, True, False),
+    "LayerNorm2d-plain": Norm(
+        layer(LayerNorm2d, implementation="plain"), of_positions, dimensions=(4,)
+    ),
+    "LayerNorm2d-fused": Norm(
+        layer(LayerNorm2d, implementation="fused"), of_positions, dimensions=(4,)
+    ),
     "group_norm": Norm(
         lambda x, w, b, eps: f.group_norm(x, 2, w, b, eps), of_channel_groups, least=2
     ),
@@ -211,7 +215,7 @@ def exactly(norm: Norm, tensors: list[torch.Tensor], eps: float, once: bool = Fa
     g = as_groups(upstream * weight.reshape(column))
     groups, count = as_groups(x), flat[1]
     if norm.centered:
-        forward = reference.layer_norm_forward(groups, normalized_shape=count, eps=eps)
+        forward = reference.layer_norm_forward(groups, count, eps=eps)
         xhat, r = forward.normalized, forward.rstd
         grad_x = reference.layer_norm_backward(g, groups, count, eps=eps)[0]
     else:

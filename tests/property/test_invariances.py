@@ -1,7 +1,7 @@
 """The identities and invariances that the course proves, on drawn numbers, in float64.
 
-`FORMS` are the ways in which lnbook computes each norm; what a norm does not have is tested too,
-where the course says so.
+`LAYER_NORMS` and `RMS_NORMS` are the ways in which lnbook computes each norm; what a norm does not
+have is tested too, where the course says so.
 """
 
 import math
@@ -33,17 +33,17 @@ Norm = Callable[..., Tensor]
 
 LAYER_NORMS: dict[str, Norm] = {
     "plain": lambda x, eps=0.0: layer_norm(x, x.shape[-1:], eps=eps),
-    "fast": lambda x, eps=0.0: LayerNormFunction.apply(x, x.shape[-1:], eps=eps),
+    "fused": lambda x, eps=0.0: LayerNormFunction.apply(x, x.shape[-1:], eps=eps),
 }
 RMS_NORMS: dict[str, Norm] = {
     "plain": lambda x, eps=0.0: rms_norm(x, x.shape[-1:], eps=eps),
-    "fast": lambda x, eps=0.0: RMSNormFunction.apply(x, x.shape[-1:], eps=eps),
+    "fused": lambda x, eps=0.0: RMSNormFunction.apply(x, x.shape[-1:], eps=eps),
 }
 layer_norms = pytest.mark.parametrize("norm", LAYER_NORMS.values(), ids=LAYER_NORMS)
 rms_norms = pytest.mark.parametrize("norm", RMS_NORMS.values(), ids=RMS_NORMS)
 both = pytest.mark.parametrize(
     ("norm", "centered"),
-    [(LAYER_NORMS["fast"], True), (RMS_NORMS["fast"], False)],
+    [(LAYER_NORMS["fused"], True), (RMS_NORMS["fused"], False)],
     ids=["layer_norm", "rms_norm"],
 )
 

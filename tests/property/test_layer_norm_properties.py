@@ -146,7 +146,7 @@ def test_the_gradient_of_the_input_sums_to_zero_and_never_grows(problem, eps):
     x, shape, weight, _, upstream = problem
     features = tuple(range(-len(shape), 0))
     grad_x, _, _ = reference.layer_norm_backward(upstream, x, shape, weight, eps=eps)
-    rstd = reference.layer_norm_forward(x, normalized_shape=shape, eps=eps).rstd
+    rstd = reference.layer_norm_forward(x, shape, eps=eps).rstd
     np.testing.assert_allclose((grad_x / rstd).sum(axis=features), 0.0, atol=1e-9)
     grown = np.linalg.norm((grad_x / rstd).reshape(-1, math.prod(shape)), axis=1)
     given_norm = np.linalg.norm((upstream * weight).reshape(-1, math.prod(shape)), axis=1)
@@ -161,7 +161,7 @@ def test_the_jacobian_carries_the_gradient_back(problem, eps):
     weight = weight.ravel()
     grad_x, _, _ = reference.layer_norm_backward(upstream, x, weight.shape, weight, eps=eps)
     for row, row_upstream, row_grad in zip(x, upstream, grad_x, strict=True):
-        jacobian = reference.layer_norm_jacobian(row, eps, weight)
+        jacobian = reference.layer_norm_jacobian(row, weight, eps)
         scale = max(1.0, float(np.abs(jacobian).max()))
         np.testing.assert_allclose(jacobian.T @ row_upstream, row_grad, atol=1e-9 * scale)
 

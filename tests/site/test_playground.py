@@ -55,7 +55,7 @@ def test_forward_and_backward_are_those_of_the_reference(open_page: OpenPage, sc
                 " ...NormMath.backward(dy, x, gamma, eps)})",
                 [x.tolist(), gamma.tolist(), beta.tolist(), dy.tolist(), eps],
             )
-            result = reference.layer_norm_forward(x, gamma, beta, eps=eps)
+            result = reference.layer_norm_forward(x, x.size, gamma, beta, eps=eps)
             for name in ("y", "mean", "variance", "rstd"):
                 assert_allclose(found[name], np.squeeze(getattr(result, name)), **EXACT)
             assert_allclose(found["xhat"], result.normalized, **EXACT)
@@ -102,7 +102,7 @@ def check_row(root: Locator) -> dict[str, Any]:
     """Compare all that a figure `norm` shows with the reference; return it."""
     found = everything(root)
     x, gamma, beta, dy = (np.array(found[name]) for name in ("x", "gamma", "beta", "dy"))
-    result = reference.layer_norm_forward(x, gamma, beta, eps=found["eps"])
+    result = reference.layer_norm_forward(x, x.size, gamma, beta, eps=found["eps"])
     grad, _, _ = reference.layer_norm_backward(dy, x, x.size, gamma, eps=found["eps"])
     assert_allclose(found["xhat"], result.normalized, **EXACT)
     assert_allclose(found["y"], result.y, **EXACT)

@@ -325,7 +325,9 @@ def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
         answer = answer.detach()
     if length != channels and np.shape(answer) == (count, channels, length):
         raise NotYet(NOT_BACK)
-    expected = reference.batch_norm_forward(np.moveaxis(x.numpy(), -1, 1), weight, bias).y
+    expected = reference.batch_norm_forward(
+        np.moveaxis(x.numpy(), -1, 1), weight=weight, bias=bias
+    ).y
     mistakes = MISTAKES if length != channels else MISTAKES_ON_SQUARES
     judge(
         as_array(answer, shape, "What your function returns"),

@@ -83,7 +83,7 @@ def test_apply_jacobian_wrong(function: object, expected: str) -> None:
 def test_apply_jacobian_notices_a_matrix() -> None:
     def with_a_matrix(u, x, eps):
         return np.stack(
-            [reference.layer_norm_jacobian(row, eps) @ g for row, g in zip(x, u, strict=True)]
+            [reference.layer_norm_jacobian(row, eps=eps) @ g for row, g in zip(x, u, strict=True)]
         )
 
     verdict = exercises.check_apply_jacobian(with_a_matrix)

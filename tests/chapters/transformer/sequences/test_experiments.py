@@ -27,7 +27,7 @@ def test_batch_norm_over_tokens_is_that_of_the_table() -> None:
     with_random_affine(layer, layer.norm)
     x = normal(4, 5, 3)
     weight, bias = layer.norm.weight.detach().numpy(), layer.norm.bias.detach().numpy()
-    expected = reference.batch_norm_forward(x.reshape(20, 3).numpy(), weight, bias).y
+    expected = reference.batch_norm_forward(x.reshape(20, 3).numpy(), weight=weight, bias=bias).y
     np.testing.assert_allclose(layer(x).detach().numpy().reshape(20, 3), expected, atol=1e-12)
     layer.eval()
     other = normal(4, 5, 3, seed=3)
