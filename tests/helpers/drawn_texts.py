@@ -1,6 +1,9 @@
 """Where the texts of a figure stand once it is drawn."""
 
+from collections.abc import Iterable
+
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 
 def overlapping(figure: Figure) -> list[tuple[str, str]]:
@@ -14,3 +17,11 @@ def overlapping(figure: Figure) -> list[tuple[str, str]]:
         for second, other in boxes[number + 1 :]
         if one.overlaps(other)
     ]
+
+
+def outside(figure: Figure, texts: Iterable[Text] | None = None) -> list[str]:
+    """The texts, by default all but labels, that stick out of the figure to a side."""
+    figure.draw_without_rendering()
+    texts = [text for axes in figure.axes for text in axes.texts] if texts is None else texts
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
+    return [text for text, box in boxes if box.x0 < 0 or box.x1 > figure.bbox.width]
