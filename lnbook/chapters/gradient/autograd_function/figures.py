@@ -30,7 +30,7 @@ def memory_bars(arrays: Mapping[str, float]) -> Figure:
         ['autograd', '3.00', 'by hand', '1.00']
     """
     if not arrays:
-        raise ValueError("saved: expected at least one version, but got none")
+        raise ValueError("memory_bars: expected at least one version, but got none")
     figure = Figure(figsize=(WIDTH, 0.72 * len(arrays) + 0.6))
     axes = figure.subplots()
     places = -np.arange(len(arrays), dtype=float)
