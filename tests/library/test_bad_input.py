@@ -1,7 +1,9 @@
 """Bad input of every public function and class: an error at the call says what was given.
 
 A row of the table is one call: the function, its arguments, the type of the error, and the words
-that its message must hold: who was called, what was expected, what was given.
+that its message must hold: who was called, what was expected, what was given. An argument has one
+row for each check that it passes; what a check that several share refuses beside it stands in
+`test_check.py`, or below in the rows of the first function that has it.
 
 An `eps` of 0 is no bad input: PyTorch allows it, and so does lnbook, where a constant row then
 gives NaN. The exception is the batch normalization of a training batch, which PyTorch refuses too.
@@ -18,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pack_sequence
 
 from lnbook import functional, layers, measurements, notebook, recurrent, reference, training
 from lnbook import transformer as tf
@@ -49,12 +52,8 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 def bad_eps(of: Any, call: Callable[..., Any], owner: str) -> Iterator[Row]:
-    """What no eps may be."""
+    """An eps that is a number, but none that an eps may be."""
     yield row(of, partial(call, eps=-1e-5), ValueError, owner, "eps", "at least 0", "-1e-05")
-    yield row(of, partial(call, eps=NAN), ValueError, owner, "eps", "finite", "nan")
-    yield row(of, partial(call, eps=INF), ValueError, owner, "eps", "finite", "inf")
-    yield row(of, partial(call, eps="1"), TypeError, owner, "eps", "real number", "'1'")
-    yield row(of, partial(call, eps=True), TypeError, owner, "eps", "real number", "True")
 
 
 # The reference: NumPy. Its messages name the argument; those of eps name the function too.
@@ -73,13 +72,17 @@ def of_reference() -> Iterator[Row]:
         of = getattr(f, "func", f)
         yield from bad_eps(of, partial(f, ROWS, 4), owner)
         yield row(of, partial(f, ROWS, 3), ValueError, "normalized_shape=(3,)", "(3, 4)")
-        yield row(of, partial(f, ROWS, ()), ValueError, "at least one", "(3, 4)")
-        yield row(of, partial(f, ROWS, (4.0,)), TypeError, owner, "integers", "float")
-        yield row(of, partial(f, ROWS, "4"), TypeError, owner, "integers", "str")
         yield row(of, partial(f, ROWS * 1j, 4), TypeError, "x", "real", "complex128")
         yield row(of, partial(f, ROWS, 4, np.ones(3)), ValueError, "weight", "(4,)", "(3,)")
-        yield row(of, partial(f, ROWS, 4, ["a"] * 4), TypeError, "weight", "real", "<U1")
+    for shape, error, words in (
+        ((), ValueError, ("at least one", "(3, 4)")),
+        ((4.0,), TypeError, ("float", "integer")),
+        ("4", TypeError, ("str", "integer")),
+    ):
+        yield row(r.layer_norm, partial(r.layer_norm, ROWS, shape), error, *words)
     yield row(r.layer_norm, lambda: r.layer_norm(3.0, ()), ValueError, "at least one", "()")
+    names = partial(r.layer_norm, ROWS, 4, ["a"] * 4)
+    yield row(r.layer_norm, names, TypeError, "weight", "real", "<U1")
     yield row(
         r.layer_norm, lambda: r.layer_norm(ROWS, 4, bias=[1.0]), ValueError, "bias", "(4,)", "(1,)"
     )
@@ -87,16 +90,21 @@ def of_reference() -> Iterator[Row]:
         call = partial(f, ROWS[:2], ROWS, 4)
         yield row(f, call, ValueError, f.__name__, "grad_output", "(3, 4)", "(2, 4)")
     f = r.layer_norm_forward
-    yield from bad_eps(f, partial(f, ROWS, 4), f.__name__)
-    yield row(f, partial(f, 3.0, ()), ValueError, "at least one", "()")
-    yield row(f, partial(f, ROWS, 3), ValueError, f.__name__, "normalized_shape=(3,)", "(3, 4)")
-    f = r.layer_norm_jacobian
-    yield from bad_eps(f, partial(f, ROWS[0]), f.__name__)
-    yield row(f, partial(f, ROWS), ValueError, f.__name__, "(H,)", "(3, 4)")
-    yield row(f, partial(f, []), ValueError, f.__name__, "at least 1", "(0,)")
-    yield row(f, partial(f, ROWS[0] * 1j), TypeError, f.__name__, "x", "real", "complex128")
-    call = partial(f, ROWS[0], weight=np.ones(3))
-    yield row(f, call, ValueError, f.__name__, "weight", "(4,)", "(3,)")
+    yield from bad_eps(f, partial(f, ROWS), "layer_norm")
+    yield row(f, partial(f, 3.0), ValueError, "at least one", "()")
+    yield row(f, partial(f, ROWS, np.ones(3)), ValueError, "normalized_shape=(3,)", "(3, 4)")
+    for f in (
+        r.layer_norm_jacobian,
+        r.layer_norm_spectrum,
+        r.rms_norm_jacobian,
+        r.rms_norm_spectrum,
+    ):
+        yield from bad_eps(f, partial(f, ROWS[0]), "_norm")
+        yield row(f, partial(f, ROWS), ValueError, f.__name__, "(H,)", "(3, 4)")
+        yield row(f, partial(f, ROWS[0] * 1j), TypeError, "x", "real", "complex128")
+    for f in (r.layer_norm_jacobian, r.rms_norm_jacobian):
+        call = partial(f, ROWS[0], weight=np.ones(3))
+        yield row(f, call, ValueError, "weight", "(4,)", "(3,)")
     yield from of_reference_channels()
 
 
@@ -161,6 +169,12 @@ def of_reference_steps() -> Iterator[Row]:
         bad = with_parameter("weight_hh", np.ones((8, 3)))
         yield row(f, partial(call, parameters=bad), ValueError, "weight_hh", "(8, 2)", "(8, 3)")
         yield row(f, partial(call, parameters={}), KeyError, "weight_ih")
+        if variant == "ba":
+            for name, shape, size in (("norm_c_weight", "(2,)", 8), ("bias_gates", "(8,)", 2)):
+                bad = with_parameter(name, np.ones(size))
+                yield row(f, partial(call, parameters=bad), ValueError, name, shape, f"({size},)")
+            bad = {key: value for key, value in given["parameters"].items() if "norm_hh" not in key}
+            yield row(f, partial(call, parameters=bad), KeyError, "norm_hh_weight")
 
 
 # Tensors.
@@ -188,15 +202,9 @@ def of_rows() -> Iterator[Row]:
         yield row(of, partial(call, X, (3,)), RuntimeError, name, "normalized_shape=(3,)", "(3, 4)")
         yield row(of, partial(call, X, 4), TypeError, name, "tuple or list", "4", "write (4,)")
         yield row(of, partial(call, X, ()), RuntimeError, name, "at least one size", "()")
-        yield row(of, partial(call, X[0, 0], ()), RuntimeError, name, "at least one size", "()")
         yield row(of, partial(call, X[0, 0], (1,)), RuntimeError, name, "(1,)", "shape ()")
-        yield row(of, partial(call, X, (-4,)), RuntimeError, name, "no negative", "(-4,)")
-        yield row(of, partial(call, X, (4.0,)), TypeError, name, "integers", "4.0", "float")
-        yield row(of, partial(call, X, (True,)), TypeError, name, "integers", "True", "bool")
         call_with = partial(call, X, SHAPE)
         yield row(of, partial(call, X.long(), SHAPE), NotImplementedError, name, "float64", "int64")
-        cases = (X.to(torch.complex64), SHAPE)
-        yield row(of, partial(call, *cases), NotImplementedError, name, "float64", "complex64")
         yield row(of, partial(call, X.to_sparse(), SHAPE), RuntimeError, name, "dense", "sparse")
         yield row(of, partial(call_with, VECTOR[:3]), RuntimeError, name, "weight", "(4,)", "(3,)")
         yield row(of, partial(call_with, 2.0), TypeError, name, "weight", "tensor", "float")
@@ -235,10 +243,6 @@ def of_channels() -> Iterator[Row]:
         for parameter in ("weight", "bias"):
             bad = partial(call, IMAGE, **{parameter: VECTOR[:3]})
             yield row(of, bad, RuntimeError, name, parameter, "(4,)", "(3,)")
-            bad = partial(call, IMAGE, **{parameter: VECTOR.half()})
-            yield row(of, bad, RuntimeError, name, parameter, "float64", "float16")
-            bad = partial(call, IMAGE, **{parameter: VECTOR.to(META)})
-            yield row(of, bad, RuntimeError, name, parameter, "cpu", META)
     for of in (f.batch_norm, f.instance_norm):
         name = of.__name__
         momentum = partial(of, IMAGE, *running, momentum=None)
@@ -284,18 +288,12 @@ def of_layers() -> Iterator[Row]:
         name = kind.__name__
         shape: Any = 4 if kind is LayerNorm2d else (4,)
         yield row(kind, partial(kind, ()), RuntimeError, name, "at least one size", "()")
-        yield row(kind, partial(kind, -1), RuntimeError, name, "no negative", "(-1,)")
         yield row(kind, partial(kind, 4.0), TypeError, name, "integer", "4.0", "float")
-        yield row(kind, partial(kind, (4.0,)), TypeError, name, "integers", "4.0", "float")
         yield row(kind, partial(kind, "4"), TypeError, name, "integer", "'4'", "str")
-        yield row(kind, partial(kind, True), TypeError, name, "integer", "True", "bool")
         wrong = partial(kind, shape, elementwise_affine=1)
         yield row(kind, wrong, TypeError, name, "elementwise_affine", "True or False", "1")
         wrong = partial(kind, shape, dtype=torch.int64)
         yield row(kind, wrong, RuntimeError, name, "float64", "int64")
-        yield row(
-            kind, partial(kind, shape, dtype="half"), TypeError, name, "torch.dtype", "'half'"
-        )
         if kind is not DyT:
             yield from bad_eps(kind, partial(kind, shape), name)
             wrong = partial(kind, shape, implementation="slow")
@@ -303,9 +301,10 @@ def of_layers() -> Iterator[Row]:
         if kind is not RMSNorm:
             wrong = partial(kind, shape, bias=None)
             yield row(kind, wrong, TypeError, name, "bias", "True or False", "None")
+    wrong = partial(LayerNorm, 4, dtype="half")
+    yield row(LayerNorm, wrong, TypeError, "LayerNorm", "torch.dtype", "'half'")
     yield row(LayerNorm2d, partial(LayerNorm2d, (2, 3)), TypeError, "num_channels", "(2, 3)")
     yield row(DyT, partial(DyT, 4, "1"), TypeError, "DyT", "alpha_init", "real number", "'1'")
-    yield row(DyT, partial(DyT, 4, INF), ValueError, "DyT", "alpha_init", "finite", "inf")
     yield from of_batch_norms()
     yield from of_calls_of_layers()
 
@@ -362,15 +361,10 @@ def of_calls_of_layers() -> Iterator[Row]:
 
 def of_folding() -> Iterator[Row]:
     f, owner = layers.fold_affine_, "fold_affine_"
-    model = nn.Sequential(nn.LayerNorm(4), nn.Linear(3, 4), nn.ReLU())
+    model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4))
+    # What else it refuses, and that the model then stays as it was, is in test_folding.py.
     yield row(f, lambda: f(None, "0", ["1"]), TypeError, owner, "torch module", "NoneType")
     yield row(f, lambda: f(model, 0, ["1"]), TypeError, owner, "path", "got 0")
-    yield row(f, lambda: f(model, "0", "1"), TypeError, owner, "list of paths", "'1'")
-    yield row(f, lambda: f(model, "0", []), ValueError, owner, "at least one", "[]")
-    yield row(f, lambda: f(model, "1", ["1"]), TypeError, owner, "LayerNorm or RMSNorm", "Linear")
-    yield row(f, lambda: f(model, "0", ["2"]), TypeError, owner, "Linear", "ReLU")
-    yield row(f, lambda: f(model, "0", ["1"]), ValueError, owner, "4 features", "3")
-    yield row(f, lambda: f(model, "7", ["1"]), AttributeError, "7")
     g, owner = layers.fold_centering, "fold_centering"
     yield row(g, lambda: g(None), TypeError, owner, "weight", "tensor", "NoneType")
     yield row(g, lambda: g(VECTOR), ValueError, owner, "(H, D)", "(4,)")
@@ -448,6 +442,7 @@ def of_parameter_shapes() -> Iterator[Row]:
     f, name = recurrent.parameter_shapes, "parameter_shapes"
     yield row(f, lambda: f("Ba", 3, 2, True), ValueError, name, '"ba"', "'Ba'")
     yield row(f, lambda: f("ba", 0, 2, True), ValueError, name, "input_size", "at least 1", "got 0")
+    yield row(f, lambda: f("ba", 3, 0, True), ValueError, name, "hidden_size", "at least 1")
     yield row(f, lambda: f("ba", 3, 2.0, True), TypeError, name, "hidden_size", "integer", "2.0")
     yield row(f, lambda: f("ba", 3, 2, 1), TypeError, name, "bias", "True or False", "got 1")
 
@@ -461,16 +456,25 @@ def of_lstms() -> Iterator[Row]:
         yield row(kind, partial(make, bias=1), TypeError, name, "bias", "True or False", "1")
         yield row(kind, partial(make, variant="Ba"), ValueError, name, '"ba"', "'Ba'")
         yield row(kind, partial(make, dtype=torch.int8), RuntimeError, name, "float64", "int8")
-        bad = partial(make, forget_bias=NAN)
-        yield row(kind, bad, ValueError, name, "forget_bias", "finite", "nan")
+        yield row(kind, partial(make, dtype="half"), TypeError, name, "torch.dtype", "'half'")
+        for bad, error, words in (
+            ({"forget_bias": NAN}, ValueError, ("finite", "nan")),
+            ({"forget_bias": "1"}, TypeError, ("real number or None", "'1'")),
+            ({"forget_bias": 1.0, "bias": False}, ValueError, ("1.0", "bias=False")),
+        ):
+            yield row(kind, partial(make, **bad), error, name, "forget_bias", *words)
         module, x = kind(3, 2, dtype=torch.float64), numbers(5, 3)
         call = module
         h = numbers(5, 2) if kind is LayerNormLSTMCell else numbers(1, 2)
         yield row(kind, partial(call, 1.0), TypeError, name, "tensor", "float")
         yield row(kind, partial(call, x[:, :2]), RuntimeError, name, "(*, 3)", "(5, 2)")
         yield row(kind, partial(call, x[0, 0]), ValueError, name, "dimensions", "()")
+        other, shape = (x[0], "(3,)") if kind is LayerNormLSTM else (x[None], "(1, 5, 3)")
+        yield row(kind, partial(call, other), ValueError, name, "dimensions", shape)
+        yield row(kind, partial(call, x.to_sparse()), RuntimeError, name, "dense", "sparse")
         yield row(kind, partial(call, x.float()), ValueError, name, "float64", "float32")
         yield row(kind, partial(call, x.to(META)), RuntimeError, name, "cpu", META)
+        yield row(kind, partial(call, x, (h, None)), TypeError, name, "c ", "tensor", "NoneType")
         yield row(kind, partial(call, x, h), TypeError, name, "pair of tensors", "Tensor")
         yield row(kind, partial(call, x, (h,)), TypeError, name, "pair of tensors", "1 of them")
         wrong = numbers(3, 2)
@@ -490,8 +494,14 @@ def of_lstms() -> Iterator[Row]:
         ({"dropout": "1"}, TypeError, ("dropout", "real number", "'1'")),
     ):
         yield row(LayerNormLSTM, partial(lstm_module, **bad), error, name, *words)
-    empty = partial(LayerNormLSTM(3, 2), torch.ones(0, 5, 3))
-    yield row(LayerNormLSTM, empty, RuntimeError, name, "at least one step", "(0, 5, 3)")
+    for first, shape in ((False, (0, 5, 3)), (True, (5, 0, 3)), (True, (0, 3))):
+        empty = partial(LayerNormLSTM(3, 2, batch_first=first), torch.ones(shape))
+        yield row(LayerNormLSTM, empty, RuntimeError, name, "at least one step", str(shape))
+    packed, h = pack_sequence([torch.ones(4, 3)]), torch.ones(1, 2, 2)
+    bad = partial(LayerNormLSTM(3, 2), packed, (h, h))
+    yield row(LayerNormLSTM, bad, RuntimeError, name, "h ", "(1, 1, 2)", "(1, 2, 2)")
+    bad = partial(LayerNormLSTM(2, 2), packed)
+    yield row(LayerNormLSTM, bad, RuntimeError, name, "data", "(*, 2)", "(4, 3)")
 
 
 # The transformer.
@@ -509,6 +519,7 @@ def of_blocks() -> Iterator[Row]:
         name = kind.__name__
         yield row(kind, partial(make, 0, 2), ValueError, name, "d_model", "at least 1", "0")
         yield row(kind, partial(make, 4.0, 2), TypeError, name, "d_model", "integer", "4.0")
+        yield row(kind, partial(make, 4, 0), ValueError, name, "nhead", "at least 1", "0")
         yield row(kind, partial(make, 4, 3), ValueError, name, "multiple", "d_model=4", "nhead=3")
         yield row(kind, partial(make, 4, 2, 0), ValueError, name, "dim_feedforward", "1", "0")
         for options, error, words in (
@@ -541,13 +552,18 @@ def of_sequences(
     yield row(kind, partial(call, 1.0), TypeError, *owners, "src", "tensor", "float")
     yield row(kind, partial(call, x[..., :3]), RuntimeError, *owners, "(N, L, 4)", "(2, 3, 3)")
     yield row(kind, partial(call, x[0, 0]), RuntimeError, *owners, "(L, 4)", "(4,)")
+    yield row(kind, partial(call, x[None]), RuntimeError, *owners, "(L, 4)", "(1, 2, 3, 4)")
     yield row(kind, partial(call, x.float()), RuntimeError, *owners, "float64", "float32")
     yield row(kind, partial(call, x.long()), RuntimeError, *owners, "float64", "int64")
     yield row(kind, partial(call, x.to(META)), RuntimeError, *owners, "cpu", META)
     hides = torch.zeros(3, 3, dtype=torch.bool)
     for options, error, words in (
         ({"is_causal": 1}, TypeError, ("is_causal", "True or False", "1")),
-        ({mask: True}, TypeError, (sees, "mask", "tensor", "bool")),
+        ({"need_weights": 1}, TypeError, ("need_weights", "True or False", "1")),
+        ({mask: numbers(2, 3, 3)}, RuntimeError, (sees, "(4, 3, 3)", "(2, 3, 3)")),
+        ({padding: [False]}, TypeError, (sees, "padding mask", "tensor", "[False]")),
+        ({padding: hides[0]}, RuntimeError, (sees, "padding", "(2, 3)", "(3,)")),
+        ({mask: True}, TypeError, (sees, "mask", "tensor", "True")),
         ({mask: hides[:2]}, RuntimeError, (sees, "(3, 3)", "(2, 3)")),
         ({mask: hides.int()}, RuntimeError, (sees, "bool or floating", "int32")),
         ({mask: hides.to(META)}, RuntimeError, (sees, "cpu", META)),
@@ -561,6 +577,7 @@ def of_attention() -> Iterator[Row]:
     kind, name = tf.SelfAttention, "SelfAttention"
     for arguments, options, error, words in (
         ((0, 2), {}, ValueError, ("embed_dim", "at least 1", "0")),
+        ((4, 0), {}, ValueError, ("num_heads", "at least 1", "0")),
         ((4, 2.0), {}, TypeError, ("num_heads", "integer", "2.0")),
         ((4, 3), {}, ValueError, ("multiple", "embed_dim=4", "num_heads=3")),
         ((4, 2), {"dropout": -1}, ValueError, ("dropout", "0.0 and 1.0", "-1")),
@@ -597,6 +614,7 @@ def of_models() -> Iterator[Row]:
     kind, name, small = tf.TransformerEncoder, "TransformerEncoder", {"dim_feedforward": 3}
     pre = tf.PreLNBlock
     yield row(kind, partial(kind, nn.Linear, 2, 4, 2), TypeError, name, "block", "Linear")
+    yield row(kind, partial(kind, "pre", 2, 4, 2), TypeError, name, "block", "'pre'")
     yield row(kind, partial(kind, pre, 0, 4, 2), ValueError, name, "num_layers", "at least 1", "0")
     yield row(kind, partial(kind, pre, 2, 4, 3), ValueError, "PreLNBlock", "multiple", "nhead=3")
     bad = partial(kind, pre, 2, 4, 2, final_norm=1)
@@ -613,11 +631,15 @@ def of_models() -> Iterator[Row]:
         ((5, 3, 0), "d_model"),
     ):
         yield row(kind, partial(kind, *sizes, 2, 1), ValueError, name, word, "at least 1", "0")
+    bad = partial(kind, 5, 3, 4, 2, 0)
+    yield row(kind, bad, ValueError, "TransformerEncoder", "num_layers", "at least 1", "0")
     model = kind(5, 3, 4, 2, 1, **small)
     tokens = torch.tensor([[0, 4, 1]])
     yield row(kind, partial(model, [0]), TypeError, name, "tokens", "tensor", "list")
     yield row(kind, partial(model, tokens.float()), RuntimeError, name, "int64", "float32")
+    yield row(kind, partial(model, tokens > 0), RuntimeError, name, "int64", "bool")
     yield row(kind, partial(model, tokens[0, 0]), RuntimeError, name, "(N, L)", "()")
+    yield row(kind, partial(model, tokens[None]), RuntimeError, name, "(N, L)", "(1, 1, 3)")
     longer = torch.zeros(1, 4).long()
     yield row(kind, partial(model, longer), RuntimeError, name, "at most 3", "(1, 4)")
     yield row(kind, partial(model, tokens + 1), IndexError, name, "0 to 4", "1 to 5")
@@ -629,11 +651,22 @@ def of_conversion() -> Iterator[Row]:
     layer = partial(nn.TransformerEncoderLayer, 4, 2, 3)
     with_rms = layer(batch_first=True)
     with_rms.norm2 = nn.RMSNorm(4)
+    with_rms_first = layer(batch_first=True)
+    with_rms_first.norm1 = nn.RMSNorm(4)
 
     f, name = tf.block_from_torch, "block_from_torch"
     yield row(f, partial(f, nn.Linear(4, 4)), TypeError, name, "TransformerEncoderLayer", "Linear")
     yield row(f, partial(f, layer()), ValueError, name, "batch_first=True", "batch_first=False")
     yield row(f, partial(f, with_rms), TypeError, name, "LayerNorm", "RMSNorm")
+    yield row(f, partial(f, with_rms_first), TypeError, name, "LayerNorm", "RMSNorm")
+    f, name = tf.encoder_from_torch, "encoder_from_torch"
+    fine = layer(batch_first=True)
+    yield row(f, partial(f, fine), TypeError, name, "TransformerEncoder", "EncoderLayer")
+    yield row(f, partial(f, stack(fine, 0)), ValueError, name, "at least one layer", "none")
+    yield row(f, partial(f, stack(layer())), ValueError, name, "batch_first=True", "=False")
+    yield row(f, partial(f, stack(with_rms)), TypeError, name, "LayerNorm", "RMSNorm")
+    bad = stack(fine, 1, nn.RMSNorm(4))
+    yield row(f, partial(f, bad), TypeError, name, "LayerNorm", "RMSNorm")
 
 
 def of_starting_values() -> Iterator[Row]:
@@ -663,7 +696,8 @@ def of_helpers() -> Iterator[Row]:
     yield row(digits.split, partial(digits.split, -1), ValueError, "split", "at least 0", "-1")
     yield row(digits.split, partial(digits.split, 0.5), TypeError, "split", "integer", "0.5")
     f, name, codes = text.windows, "windows", torch.arange(9)
-    yield row(f, partial(f, RNG, codes, 0, 3), ValueError, name, "count", "at least 1", "0")
+    yield row(f, partial(f, RNG, codes, 0, 3), ValueError, name, "at least 1", "count 0")
+    yield row(f, partial(f, RNG, codes, 3, 0), ValueError, name, "at least 1", "length 0")
     yield row(f, partial(f, RNG, codes, 1, 9), ValueError, name, "longer", "length 9", "9 char")
     yield row(f, partial(f, RNG, codes, 1, 2.5), TypeError, name, "length", "integer", "2.5")
     yield row(f, partial(f, 0, codes, 1, 2), TypeError, name, "numpy.random.Generator", "int")
@@ -701,6 +735,7 @@ def of_training() -> Iterator[Row]:
     yield row(f, partial(first, RNG, x, x[:4]), ValueError, name, "one length", "[4, 5]")
     yield row(f, partial(first, RNG), ValueError, name, "one length", "[]")
     yield row(f, partial(first, RNG, x, batch_size=6), ValueError, name, "1 to 5", "6")
+    yield row(f, partial(first, RNG, x, batch_size=0), ValueError, name, "1 to 5", "0")
     yield row(f, partial(first, RNG, x, batch_size=2.0), TypeError, name, "integer", "2.0")
     yield row(f, partial(first, RNG, x, steps=-1), ValueError, name, "at least 0", "-1")
     yield row(f, partial(first, 0, x), TypeError, name, "numpy.random.Generator", "int")
@@ -750,6 +785,7 @@ NOTHING_TO_REFUSE = {
     "History": "a result",
     "Digits": "a result",
     "Split": "a result",
+    "split": "takes a seed, which NumPy checks",
     "Text": "a result",
     "load_digits": "takes nothing",
     "load_text": "takes nothing",

@@ -49,19 +49,6 @@ def test_windows_are_pieces_of_the_text_and_targets_follow() -> None:
     assert place[y].max() == 49
 
 
-@pytest.mark.parametrize(
-    ("count", "length", "message"),
-    [
-        (0, 3, "count to be at least 1, but got 0"),
-        (3, 0, "length to be at least 1, but got 0"),
-        (1, 5, "got length 5 and 5 characters"),
-    ],
-)
-def test_windows_refuse_what_does_not_fit(count: int, length: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        windows(np.random.default_rng(0), torch.arange(5), count, length)
-
-
 @pytest.mark.parametrize("length", [2, 3, 40])
 def test_adding_problem_marks_one_number_in_each_half(length: int) -> None:
     x, y = adding_problem(np.random.default_rng(2), 400, length)
@@ -80,12 +67,3 @@ def test_adding_problem_marks_one_number_in_each_half(length: int) -> None:
 def test_baseline_is_the_error_of_answering_one() -> None:
     _, y = adding_problem(np.random.default_rng(3), 200_000, 2)
     assert (y - 1).square().mean().item() == pytest.approx(BASELINE, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("examples", "length", "message"),
-    [(0, 5, "examples to be at least 1, but got 0"), (5, 1, "length to be at least 2, but got 1")],
-)
-def test_adding_problem_refuses_sizes(examples: int, length: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        adding_problem(np.random.default_rng(0), examples, length)

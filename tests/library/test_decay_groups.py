@@ -55,17 +55,3 @@ def test_an_optimizer_takes_the_groups_and_decays_only_the_first() -> None:
     pairs = zip(model.parameters(), before, strict=True)
     ratios = [(p / b).nan_to_num(1.0).mean().item() for p, b in pairs]
     assert ratios == pytest.approx([0.95, 1.0, 1.0, 1.0])
-
-
-@pytest.mark.parametrize(
-    ("model", "rate", "error", "message"),
-    [
-        ([], 0.1, TypeError, "expected model to be a torch module, but got list"),
-        (nn.Linear(1, 1), -0.1, ValueError, "at least 0, but got -0.1"),
-        (nn.Linear(1, 1), "0.1", TypeError, "expected weight_decay to be a real number"),
-        (nn.Linear(1, 1), float("nan"), ValueError, "finite"),
-    ],
-)
-def test_bad_arguments(model: object, rate: object, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        decay_groups(model, rate)  # type: ignore[arg-type]

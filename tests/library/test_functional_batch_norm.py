@@ -328,15 +328,3 @@ def test_refusals_name_what_was_given_and_expected(function, arguments, error, m
     other = getattr(native, function.__name__)
     with pytest.raises((TypeError, RuntimeError, ValueError)):
         other(*arguments)
-
-
-def test_one_dimension_is_refused():
-    # PyTorch fails here with an IndexError.
-    with pytest.raises(RuntimeError, match=r"batch_norm: .*\(N, C, \*\), but got .*\(2,\)"):
-        batch_norm(X[0, 0], None, None, training=True)
-
-
-def test_a_negative_eps_is_refused_in_the_name_of_group_norm():
-    # PyTorch's group norm takes it.
-    with pytest.raises(ValueError, match=r"group_norm: expected eps .*, but got -1.0"):
-        group_norm(X, 1, eps=-1.0)

@@ -267,28 +267,5 @@ def test_bad_arguments_that_pytorch_lets_through(arguments, error, message):
     nn.LayerNorm(**arguments)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        (torch.ones(2, 4, 3), RuntimeError, r"normalized_shape=\(3, 4\), .* of shape \(2, 4, 3\)"),
-        (torch.ones(3, 4).double(), RuntimeError, r"weight to be torch.float64 .* torch.float32"),
-        (torch.ones(3, 4).long(), RuntimeError, r"input to be float16, .* but got torch.int64"),
-        (np.ones((3, 4)), TypeError, "input to be a tensor, but got ndarray"),
-        (None, TypeError, "input to be a tensor, but got NoneType"),
-        (torch.ones(3, 4).to("meta"), RuntimeError, "device of input, meta, but got weight on cpu"),
-    ],
-)
-def test_a_wrong_input_is_refused_at_the_call(implementation, given, error, message):
-    with pytest.raises(error, match=message):
-        LayerNorm((3, 4), implementation=implementation)(given)
-
-
-def test_an_unknown_implementation_is_refused():
-    message = "implementation to be 'auto', 'native', 'fused' or 'plain', but got 'slow'"
-    with pytest.raises(ValueError, match=message):
-        LayerNorm(4, implementation="slow")
-
-
-def test_the_implementation_is_printed_unless_it_is_the_default():
-    assert repr(LayerNorm(4, implementation="fused")).endswith("bias=True, implementation='fused')")
+def test_the_form_is_printed_unless_it_is_the_default():
+    assert repr(LayerNorm(4, form="rows")).endswith("bias=True, form='rows')")

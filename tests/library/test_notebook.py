@@ -65,18 +65,6 @@ def test_four_digits() -> None:
     assert str(torch.tensor([1 / 3, 1e-4])) == "tensor([0.3333, 0.0001])"
 
 
-@pytest.mark.parametrize(("seed", "error"), [(True, TypeError), ("1", TypeError), (1.0, TypeError)])
-def test_seed_of_a_wrong_type(seed: object, error: type[Exception]) -> None:
-    with pytest.raises(error, match="expected seed to be an integer, but got"):
-        set_up(seed)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("seed", [-1, 2**32])
-def test_seed_out_of_range(seed: int) -> None:
-    with pytest.raises(ValueError, match=f"expected seed to be 0 to 4294967295, but got {seed}"):
-        set_up(seed)
-
-
 DRAW = """
 from lnbook.notebook import THREADS, set_up
 set_up()

@@ -92,16 +92,6 @@ def test_fit_gives_the_learning_rate_back() -> None:
     assert [group["lr"] for group in optimizer.param_groups] == [0.125]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [({"every": -1}, "every to be at least 0, but got -1"), ({"clip": 0.0}, "clip to be positive")],
-)
-def test_fit_refuses(wrong: dict, message: str) -> None:
-    model, batches = task()
-    with pytest.raises(ValueError, match=message):
-        fit(model, batches, squares, torch.optim.SGD(model.parameters(), lr=0.1), **wrong)
-
-
 def test_minibatches_go_through_the_data_in_passes() -> None:
     x, y = torch.arange(10), torch.arange(10) * 2
     rows = list(minibatches(np.random.default_rng(0), x, y, batch_size=3, steps=9))
@@ -110,24 +100,6 @@ def test_minibatches_go_through_the_data_in_passes() -> None:
     passes = [torch.cat([a for a, _ in rows[start : start + 3]]).tolist() for start in (0, 3, 6)]
     assert all(len(set(one)) == 9 for one in passes)
     assert passes[0] != passes[1] != passes[2]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "batch_size", "steps", "message"),
-    [
-        ((4, 5), 2, 1, r"arrays of one length, but got \[4, 5\]"),
-        ((4,), 5, 1, "from 1 to 4"),
-        ((4,), 0, 1, "but got 0"),
-        ((4,), 2, -1, "steps to be at least 0"),
-        ((), 1, 1, "arrays of one length"),
-    ],
-)
-def test_minibatches_refuse(
-    sizes: tuple[int, ...], batch_size: int, steps: int, message: str
-) -> None:
-    arrays = [torch.zeros(size) for size in sizes]
-    with pytest.raises(ValueError, match=message):
-        next(minibatches(np.random.default_rng(0), *arrays, batch_size=batch_size, steps=steps))
 
 
 def drawn(model: nn.Module, seed: int = 0) -> dict[str, Tensor]:
@@ -168,11 +140,6 @@ def test_initialize_draws_a_shared_matrix_once() -> None:
     drawn(tied)
     drawn(alone)
     assert torch.equal(tied[0].weight, alone.weight)
-
-
-def test_initialize_refuses_a_seed() -> None:
-    with pytest.raises(TypeError, match=r"a numpy.random.Generator, but got int"):
-        initialize_(nn.Linear(2, 2), 3)
 
 
 def test_warm_up_of_no_steps_and_refusal() -> None:

@@ -66,23 +66,3 @@ def test_latex_is_one_aligned_display() -> None:
 )
 def test_number(value: float, text: str) -> None:
     assert worked.number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("x", "expected"),
-    [
-        ([[1.0, 2.0]], r"shape \(H,\), but got shape \(1, 2\)"),
-        (3.0, r"shape \(H,\), but got shape \(\)"),
-        ([], r"shape \(H,\), but got shape \(0,\)"),
-        ([1.0, np.nan], "expected finite numbers"),
-    ],
-)
-def test_what_is_no_row_is_refused(x: object, expected: str) -> None:
-    for function in (worked.mean, worked.variance, worked.normalize):
-        with pytest.raises(ValueError, match=expected):
-            function(x)  # type: ignore[operator]
-
-
-def test_rows_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="three rows of one length, but got lengths 2, 1, 2"):
-        worked.affine([1.0, 2.0], [1.0], [0.0, 0.0])
