@@ -21,7 +21,6 @@ MAKES = [
     "book",
     "test",
     "reproduce SETTINGS=noise-0 CHANGED=1",
-    "check-browser",
     "check-site",
     "lighthouse SAMPLE=1",
 ]

@@ -1,4 +1,7 @@
-"""Fixtures: the built site, over http and from files, and a browser that reaches no other host."""
+"""Fixtures: the built site, over http and from files, and a browser that reaches no other host.
+
+The tests of the PDF and of the reading marks build a small book of their own instead.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,8 +14,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bookbuild.pdf.chromium import launch
 from bookbuild.site import unchanged
+from tests.book.conftest import built, small
 from tests.site.server import serve
 from tests.site.visit import DESKTOP, PATIENCE, Visit, visit
+
+__all__ = ["built", "small"]
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -49,7 +55,7 @@ def files(html: Path) -> str:
     return f"{html.as_uri()}/"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not longer: Playwright runs once in a thread, see `open_page`
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright, launch(playwright) as started:
         yield started

@@ -1,16 +1,15 @@
 """What a reader does: search, switch, copy, unfold, print, with keyboard and phone."""
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.site.pages import BOOK
 from tests.site.visit import AT_REST, DESKTOP, PHONE, visit
 
 CHAPTER = "formula/step-by-step"
-WIDTHS = [PHONE, DESKTOP]
+# Where a page comes from, and how wide the window is: what one of them breaks, a pair shows too.
+PLACES = pytest.mark.parametrize(("place", "width"), [("site", PHONE), ("files", DESKTOP)])
 RING = """() => {
     const style = getComputedStyle(document.activeElement);
     return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0
@@ -18,13 +17,13 @@ RING = """() => {
 }"""
 
 
-@pytest.fixture(params=["http", "files"])
-def base(request: pytest.FixtureRequest) -> str:
-    """The site over http, and from files."""
-    return str(request.getfixturevalue("site" if request.param == "http" else "files"))
+@pytest.fixture
+def base(request: pytest.FixtureRequest, place: str) -> str:
+    """The address of the site over http, or from files."""
+    return str(request.getfixturevalue(place))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@PLACES
 def test_search_finds_a_chapter(browser: Browser, base: str, width: int) -> None:
     with visit(browser, base, f"{CHAPTER}.html", width=width) as seen:
         page = seen.page
@@ -44,8 +43,8 @@ def test_search_finds_a_chapter(browser: Browser, base: str, width: int) -> None
         assert not seen.faults()
 
 
-def test_search_opens_by_the_keyboard(browser: Browser, base: str) -> None:
-    with visit(browser, base, "index.html") as seen:
+def test_search_opens_by_the_keyboard(browser: Browser, site: str) -> None:
+    with visit(browser, site, "index.html") as seen:
         seen.page.keyboard.press("Control+k")
         field = seen.page.locator("input[type=search]:visible")
         expect(field).to_be_focused()
@@ -98,8 +97,8 @@ def test_keyboard_skips_to_the_text(browser: Browser, site: str) -> None:
         expect(seen.page).to_have_url(re.compile("#main-content$"))
 
 
-def test_phone_has_a_menu(browser: Browser, base: str) -> None:
-    with visit(browser, base, f"{CHAPTER}.html", width=PHONE) as seen:
+def test_phone_has_a_menu(browser: Browser, files: str) -> None:
+    with visit(browser, files, f"{CHAPTER}.html", width=PHONE) as seen:
         link = seen.page.locator("a[href$='geometry.html']:visible")
         assert link.count() <= 1  # at most the link to the next chapter
         seen.page.locator(".primary-toggle:visible").first.click()
@@ -110,7 +109,7 @@ def test_phone_has_a_menu(browser: Browser, base: str) -> None:
         assert not seen.faults()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@PLACES
 def test_without_scripts_all_can_be_read(browser: Browser, base: str, width: int) -> None:
     with visit(browser, base, f"{CHAPTER}.html", width=width, script=False) as seen:
         page = seen.page
@@ -155,15 +154,7 @@ def test_motion_is_left_out_on_request(browser: Browser, site: str) -> None:
         )
 
 
-def test_links_to_other_hosts_are_only_links(html: Path) -> None:
-    assert (html / "index.html").exists()
-    for name in BOOK.pages:
-        text = (html / f"{name}.html").read_text(encoding="utf-8")
-        assert not re.findall(r"(?:src|srcset|data)=[\"']https?:", text), name
-
-
-def test_a_lost_reader_finds_back(browser: Browser, html: Path, site: str) -> None:
-    assert (html / "404.html").exists()
+def test_a_lost_reader_finds_back(browser: Browser, site: str) -> None:
     with visit(browser, site, "404.html") as seen:
         seen.page.locator("article a").first.click()
         expect(seen.page.locator("article h1")).to_be_visible()

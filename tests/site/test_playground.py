@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from playwright.sync_api import Locator, Page, expect
 
 from lnbook import reference
-from tests.site.visit import MODES, layout_shift, next_frame, switch_to
+from tests.site.visit import DESKTOP, MODES, PHONE, layout_shift, next_frame, switch_to
 
 OpenPage = Callable[..., Page]
 PAGE = "playground.html"
@@ -22,7 +22,7 @@ CHAPTERS = {
     "formula/geometry.html": "sphere",
 }
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
-SCHEMES = pytest.mark.parametrize("scheme", ["http", "file"])
+WIDTHS = pytest.mark.parametrize("width", [DESKTOP, PHONE])
 
 
 def figure(page: Page, kind: str) -> Locator:
@@ -42,9 +42,8 @@ def everything(root: Locator) -> dict[str, Any]:
 # The arithmetic
 
 
-@SCHEMES
-def test_forward_and_backward_are_those_of_the_reference(open_page: OpenPage, scheme: str) -> None:
-    page = open_page(PAGE, scheme=scheme)
+def test_forward_and_backward_are_those_of_the_reference(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
     rng = np.random.default_rng(0)
     for size in (1, 2, 3, 6, 50):
         for eps in (1e-8, 1e-5, 0.1, 10.0):
@@ -81,9 +80,8 @@ def normalized(method: str, x: np.ndarray, groups: int, eps: float) -> np.ndarra
     return reference.rms_norm(pixels, size, eps=eps).transpose(0, 3, 1, 2)
 
 
-@SCHEMES
-def test_sets_are_those_of_the_reference(open_page: OpenPage, scheme: str) -> None:
-    page = open_page(PAGE, scheme=scheme)
+def test_sets_are_those_of_the_reference(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
     rng = np.random.default_rng(1)
     shapes = ((3, 4, 3, 2), (2, 6, 1, 5), (1, 2, 4, 4))
     for method, shape in itertools.product(("BN", "LN", "LN2d", "IN", "GN", "RMS2d"), shapes):
@@ -119,8 +117,7 @@ def check_row(root: Locator) -> dict[str, Any]:
 # A row
 
 
-@SCHEMES
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize(("scheme", "width"), [("http", PHONE), ("file", DESKTOP)])
 def test_keys_move_a_feature(open_page: OpenPage, scheme: str, width: int) -> None:
     page = open_page(PAGE, scheme=scheme, width=width)
     root = figure(page, "norm")
@@ -142,13 +139,10 @@ def test_keys_move_a_feature(open_page: OpenPage, scheme: str, width: int) -> No
         expect(slider).to_have_attribute("aria-valuetext", f"x1, {expected:g}")
 
 
-@SCHEMES
-@pytest.mark.parametrize("width", [1280, 360])
+@WIDTHS
 @pytest.mark.parametrize(("name", "values"), [("x 3", "x"), ("dL/dy 2", "dy")])
-def test_a_pointer_drags_a_feature(
-    open_page: OpenPage, scheme: str, width: int, name: str, values: str
-) -> None:
-    page = open_page(PAGE, scheme=scheme, width=width)
+def test_a_pointer_drags_a_feature(open_page: OpenPage, width: int, name: str, values: str) -> None:
+    page = open_page(PAGE, width=width)
     root = figure(page, "norm")
     before = everything(root)[values]
     slider = root.get_by_role("slider", name=name)
@@ -193,7 +187,7 @@ def swipe(page: Page, x: float, y: float, by: tuple[float, float]) -> None:
 def test_a_finger_drags_a_handle_and_not_the_page(
     open_page: OpenPage, kind: str, number: int
 ) -> None:
-    page = open_page(PAGE, width=360)
+    page = open_page(PAGE, width=PHONE)
     handle = figure(page, kind).locator(".ln-play-handle").nth(number)
     handle.scroll_into_view_if_needed()
     box = handle.locator("circle").first.bounding_box()
@@ -207,7 +201,7 @@ def test_a_finger_drags_a_handle_and_not_the_page(
 
 
 def test_a_finger_beside_the_handles_scrolls_the_page(open_page: OpenPage) -> None:
-    page = open_page(PAGE, width=360)
+    page = open_page(PAGE, width=PHONE)
     before = everything(figure(page, "norm"))
     swipe(page, 20, 700, (0, -300))
     page.wait_for_function("scrollY > 150")
@@ -215,7 +209,7 @@ def test_a_finger_beside_the_handles_scrolls_the_page(open_page: OpenPage) -> No
 
 
 def test_a_finger_turns_the_sphere_sideways_and_scrolls_up_and_down(open_page: OpenPage) -> None:
-    page = open_page(PAGE, width=360)
+    page = open_page(PAGE, width=PHONE)
     root = figure(page, "sphere")
     drawing = root.locator("svg")
     drawing.scroll_into_view_if_needed()
@@ -301,10 +295,9 @@ def choose(root: Locator, method: str) -> None:
     expect(root.get_by_role("radio", name=method, exact=True)).to_be_checked()
 
 
-@SCHEMES
-@pytest.mark.parametrize("width", [1280, 360])
-def test_methods_of_the_family(open_page: OpenPage, scheme: str, width: int) -> None:
-    page = open_page(PAGE, scheme=scheme, width=width)
+@WIDTHS
+def test_methods_of_the_family(open_page: OpenPage, width: int) -> None:
+    page = open_page(PAGE, width=width)
     root = figure(page, "family")
     for method, count, size in [
         ("Batch", 4, 18),
@@ -339,9 +332,8 @@ def test_groups(open_page: OpenPage) -> None:
         assert shown(root, "count") == count
 
 
-@SCHEMES
-def test_arrow_keys_move_the_frame(open_page: OpenPage, scheme: str) -> None:
-    page = open_page(PAGE, scheme=scheme)
+def test_arrow_keys_move_the_frame(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
     root = figure(page, "family")
     root.locator("[role=gridcell][tabindex='0']").focus()
     for key, place in [
@@ -383,10 +375,9 @@ def check_arrow(root: Locator) -> tuple[np.ndarray, np.ndarray]:
     return x, xhat
 
 
-@SCHEMES
-@pytest.mark.parametrize("width", [1280, 360])
-def test_the_sphere(open_page: OpenPage, scheme: str, width: int) -> None:
-    page = open_page(PAGE, scheme=scheme, width=width)
+@WIDTHS
+def test_the_sphere(open_page: OpenPage, width: int) -> None:
+    page = open_page(PAGE, width=width)
     root = figure(page, "sphere")
     _, xhat = check_arrow(root)
 
@@ -465,10 +456,9 @@ def test_looking_along_the_ones(open_page: OpenPage, still: bool) -> None:
 # For everybody
 
 
-@SCHEMES
 @pytest.mark.parametrize("path", [PAGE, *CHAPTERS])
-def test_no_figure_is_wider_than_a_phone(open_page: OpenPage, scheme: str, path: str) -> None:
-    page = open_page(path, scheme=scheme, width=360)
+def test_no_figure_is_wider_than_a_phone(open_page: OpenPage, path: str) -> None:
+    page = open_page(path, width=PHONE)
     figures = page.locator("[data-live]")
     expect(figures).to_have_count(3 if path == PAGE else 1)
     for mode in MODES:
@@ -477,7 +467,7 @@ def test_no_figure_is_wider_than_a_phone(open_page: OpenPage, scheme: str, path:
             box = root.bounding_box()
             assert box is not None
             assert box["x"] >= 0
-            assert box["x"] + box["width"] <= 360
+            assert box["x"] + box["width"] <= PHONE
             inside = root.evaluate("(e) => e.scrollWidth <= e.clientWidth")
             assert inside, "something sticks out"
 

@@ -18,6 +18,7 @@ from bookbuild.site.offered import PDF_NAME
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 
+pytestmark = pytest.mark.xdist_group("small book")
 WIDE = "$$ " + " + ".join(f"x_{{{number}}}" for number in range(60)) + " $$"
 
 

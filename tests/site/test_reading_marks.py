@@ -10,6 +10,7 @@ from bookbuild.pdf.chromium import open_page
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 
+pytestmark = pytest.mark.xdist_group("small book")
 CLICK = "document.querySelectorAll('input[data-chapter]')[{0}].click()"
 CHECKED = "[...document.querySelectorAll('input[data-chapter]')].map(box => box.checked)"
 MARKED = (
