@@ -94,9 +94,9 @@ def test_noise_finds_chaos_in_torch_and_in_numpy_and_nothing_else(
 
 
 def test_what_gave_the_same_outputs_is_run_again_only_after_a_change(
-    monkeypatch: pytest.MonkeyPatch, with_cells: Callable[[str], SmallBook]
+    monkeypatch: pytest.MonkeyPatch, built: Callable[[], SmallBook]
 ) -> None:
-    book = with_cells(THREADS).book
+    book = built().book
     runs: list[str] = []
     outcome = Result(cells=3)
 
@@ -116,28 +116,25 @@ def test_what_gave_the_same_outputs_is_run_again_only_after_a_change(
     assert count("default", only_changed=False) == 1, "asked for, it runs"
 
     reference = book.reference(book.chapters[0])
-    reference.write_text(reference.read_text().replace("threads 1", "threads 7"))
+    reference.write_text(reference.read_text().replace("it is 42", "it is 43"))
     outcome = Result(cells=3, different=[Difference("Cell 2", "shows something else")])
     assert [count("default"), count("default")] == [1, 1], "what differs is not known"
 
 
 def test_kernels_without_the_noise_they_should_have_are_an_error(
-    monkeypatch: pytest.MonkeyPatch, with_cells: Callable[[str], SmallBook]
+    monkeypatch: pytest.MonkeyPatch, small: SmallBook
 ) -> None:
-    book = with_cells("").book
+    book = small.book
     monkeypatch.setattr(reproduce, "compare", lambda *_: {"part/chapter": Result(cells=2)})
     with pytest.raises(BookError, match="only 0 of 1 kernels computed with noise"):
         reproduce.run(book, Setting("noise-7", noise=7), book.chapters)
 
 
-def test_what_is_not_there_is_refused_before_anything_runs(
-    with_cells: Callable[[str], SmallBook],
-) -> None:
-    small = with_cells("")
-    done = small.run("reproduce", "part/chapters")
-    assert done.stderr == "error: no chapter is called part/chapters; there are: part/chapter\n"
-    done = small.run("reproduce", "--settings", "avx1024")
-    assert "no setting is called avx1024; there are: default, two-threads, sse" in done.stderr
+def test_what_is_not_there_is_refused_before_anything_runs(small: SmallBook) -> None:
+    with pytest.raises(BookError, match="no chapter is called gone; there are: part/chapter"):
+        reproduce.reproduce(small.book, ["gone"], [], only_changed=False)
+    with pytest.raises(BookError, match="called avx1024; there are: default, two-threads, sse"):
+        reproduce.reproduce(small.book, [], ["avx1024"], only_changed=False)
 
 
 def test_a_setting_sets_what_it_says() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter
-from bookbuild.checks.terms import Use, glossary, unlinked, uses
+from tests.book.terms import Use, glossary, unlinked, uses
 
 BOOK = Book(Path(__file__).resolve().parents[2])
 TERMS = glossary(BOOK)

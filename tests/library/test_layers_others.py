@@ -1,8 +1,6 @@
 """RMSNorm, BatchNorm, LayerNorm2d and DyT: numbers, state dicts, printing, refusals."""
 
-import copy
 import inspect
-import pickle
 
 import numpy as np
 import pytest
@@ -341,15 +339,3 @@ def test_conversion_and_half_inputs(layer, shape):
     assert made.to(torch.float64)(random_input(shape, torch.float64)).dtype == torch.float64
     with pytest.raises(RuntimeError, match=r"to be torch\.float32 for an input of torch\.float32"):
         made(random_input(shape))
-
-
-@pytest.mark.parametrize(("layer", "shape"), LAYERS)
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_copies_are_equal_and_apart(layer, shape, duplicate):
-    made, x = randomized(layer(4)).eval(), random_input(shape)
-    twin, expected = duplicate(made), made(x)
-    assert repr(twin) == repr(made)
-    assert torch.equal(twin(x), expected)
-    for parameter in twin.parameters():
-        nn.init.constant_(parameter, 7.0)
-    assert torch.equal(made(x), expected)

@@ -99,19 +99,6 @@ def test_the_cell_is_the_reference(variant, bias):
     np.testing.assert_allclose(cell(x)[0].detach().numpy(), zeros[0], rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_cell_passes_gradcheck(variant):
-    cell = randomized(LayerNormLSTMCell(2, 3, variant=variant, dtype=torch.float64), seed=4)
-    x, h, c = (random_tensor(2, n, seed=n, grad=True) for n in (2, 3, 3))
-    names = list(cell.state_dict())
-
-    def function(x, h, c, *values):
-        given = dict(zip(names, values, strict=True))
-        return torch.func.functional_call(cell, given, (x, (h, c)))
-
-    assert torch.autograd.gradcheck(function, (x, h, c, *cell.parameters()), fast_mode=True)
-
-
 def test_the_cell_without_a_norm_is_pytorchs():
     ours = randomized(LayerNormLSTMCell(5, 4, variant=None))
     theirs = nn.LSTMCell(5, 4)
@@ -642,15 +629,6 @@ def test_printing_copying_and_devices():
 def test_arguments_are_shown_only_where_they_are_not_the_default():
     assert repr(LayerNormLSTM(5, 4)) == "LayerNormLSTM(5, 4, variant='ba')"
     assert repr(LayerNormLSTM(5, 4, implementation="plain")).endswith("implementation='plain')")
-
-
-def test_strided_inputs():
-    lstm = randomized(LayerNormLSTM(5, 4, dtype=torch.float64))
-    x = random_tensor(5, 6, 3).permute(1, 2, 0)
-    h = random_tensor(1, 1, 4, seed=2).expand(1, 3, 4)
-    expected = lstm(x.contiguous(), (h.contiguous(), h.contiguous()))
-    output, states = lstm(x, (h, h))
-    assert_all_close([output, *states], [expected[0], *expected[1]], 1e-13)
 
 
 def test_learning_lowers_the_loss():

@@ -3,7 +3,6 @@
 import copy
 import inspect
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -434,17 +433,6 @@ def test_cpu_autocast(qk_norm):
             assert fused.dtype == y.dtype == weights.dtype == torch.bfloat16
             torch.testing.assert_close(fused, y, rtol=0.05, atol=0.05)
     torch.testing.assert_close(layer(x), fused.float(), rtol=0.1, atol=0.1)
-
-
-def test_meta_tensors_copies_and_pickles():
-    layer = SelfAttention(D, HEADS, qk_norm="l2", device="meta", dtype=torch.float16)
-    x = torch.ones(N, L, D, device="meta", dtype=torch.float16)
-    y, weights = layer(x, is_causal=True, need_weights=True)
-    assert (y.shape, weights.shape) == ((N, L, D), (N, HEADS, L, L))
-    layer = randomized(SelfAttention(D, HEADS, qk_norm="layer_norm"))
-    x = random_tensor(N, L, D, dtype=torch.float32)
-    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert torch.equal(twin(x), layer(x))
 
 
 @pytest.mark.parametrize("need_weights", [False, True])

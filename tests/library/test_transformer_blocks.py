@@ -3,7 +3,6 @@
 import copy
 import inspect
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -499,21 +498,6 @@ def test_cpu_autocast(kind):
     for result in (y, half):
         error = (result.float() - expected).abs().max() / expected.abs().max()
         assert float(error.detach()) < 0.05
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
-def test_meta_tensors_copies_pickles_and_compilation(kind):
-    block = make(kind, dtype=torch.float32)
-    x = random_tensor(N, L, D, dtype=torch.float32)
-    expected = block(x, None, PADDING, True)
-    for twin in (copy.deepcopy(block), pickle.loads(pickle.dumps(block))):
-        assert torch.equal(twin(x, None, PADDING, True), expected)
-    compiled = torch.compile(block, backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(x, None, PADDING, True), expected)
-    block = BLOCKS[kind](D, HEADS, device="meta", dtype=torch.bfloat16)
-    assert block(torch.ones(N, L, D, device="meta", dtype=torch.bfloat16)).shape == (N, L, D)
-    assert {p.device.type for p in block.parameters()} == {"meta"}
-    assert {p.dtype for p in block.parameters()} == {torch.bfloat16}
 
 
 def test_blocks_serve_in_pytorchs_stack():
