@@ -67,86 +67,50 @@ def test_a_definition_is_short(term: str) -> None:
 
 # What counts as a use, and what as a link
 
-
-def found(text: str, *terms: str) -> list[tuple[str, int, bool]]:
-    return [tuple(use) for use in uses(BOOK, text, terms)]
-
-
-@pytest.mark.parametrize(
-    ("text", "term"),
-    [
-        ("A batch.", "batch"),
-        ("Batches.", "batch"),
-        ("A *batch*, **batch**.", "batch"),
-        ("- a batch", "batch"),
-        ("The Fisher matrices", "Fisher matrix"),
-        ("a finite\ndifference", "finite differences"),
-        ("two accuracies", "accuracy"),
-        ("```{hint}\n:class: dropdown\na batch\n```", "batch"),
-        ("> quoted\n\na batch", "batch"),
-        ("| a | b |\n|---|---|\n| c | d |\n\na batch", "batch"),
-    ],
-)
-def test_running_prose_uses_a_term(text: str, term: str) -> None:
-    assert {(use.term, use.linked) for use in uses(BOOK, text, [term])} == {(term, False)}
+ADMONITION = "---\ntitle: a\n---\n\n```{tip}\n:class: x\n\nOne batch\nand a {term}`batch`.\n```\n"
+NO_PROSE = [
+    "# A batch",
+    "> a batch",
+    "> # quoted\n>\n> a batch",
+    "| batch | b |\n|---|---|\n| batch | d |",
+    "```{list-table}\n* - batch\n```",
+    "`batch` $batch$ {cite}`batch` {ref}`batch`",
+    "$$\nbatch\n$$",
+    "[batch](batch.md) ![batch](batch.svg) <!-- batch -->",
+    "```{code-cell}\nbatch\n```",
+    "```\nbatch\n```",
+    "---\nbatch: 1\n---\n",
+    "```{exercise-start} A batch\n:label: batch\n```",
+    "batched mini-batch batch-wise Batch_size",
+]
+LINKS = ["{term}`batch`", "{term}`Batches <batch>`", "**{term}`Batch`**"]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "found"),
     [
-        "# A batch",
-        "> a batch",
-        "> # quoted\n>\n> a batch",
-        "| batch | b |\n|---|---|\n| batch | d |",
-        "```{list-table}\n* - batch\n```",
-        "`batch` $batch$ {cite}`batch` {ref}`batch`",
-        "$$\nbatch\n$$",
-        "[batch](batch.md) ![batch](batch.svg) <!-- batch -->",
-        "```{code-cell}\nbatch\n```",
-        "```\nbatch\n```",
-        "---\nbatch: 1\n---\n",
-        "```{exercise-start} A batch\n:label: batch\n```",
-        "batched mini-batch batch-wise Batch_size",
+        *((text, []) for text in NO_PROSE),
+        *((link, [("batch", 1, True)]) for link in LINKS),
+        ("A *batch*, **Batches**.", [("batch", 1, False)] * 2),
+        ("- a batch", [("batch", 1, False)]),
+        ("Fisher matrices, a finite\ndifference, two accuracies", [
+            ("Fisher matrix", 1, False), ("finite differences", 1, False), ("accuracy", 2, False),
+        ]),
+        ("> quoted\n\na batch", [("batch", 3, False)]),
+        ("| a | b |\n|---|---|\n| c | d |\n\na batch", [("batch", 5, False)]),
+        ("batch normalization", [("batch normalization", 1, False)]),
+        ("adam, an Adam, and two LSTMs", [("Adam", 1, False), ("LSTM", 1, False)]),
+        ("| {term}`batch` | b |\n|---|---|", [("batch", 1, True)]),
+        ("```{list-table}\n* - {term}`batch`\n```", [("batch", 2, True)]),
+        ("{term}`batches`", [("batches", 1, True)]),  # the link leads nowhere
+        (ADMONITION, [("batch", 8, False), ("batch", 9, True)]),
     ],
-)
-def test_other_text_does_not_use_a_term(text: str) -> None:
-    assert found(text, "batch") == []
+)  # fmt: skip
+def test_what_uses_a_term(text: str, found: list[tuple[str, int, bool]]) -> None:
+    terms = ["batch", "batch normalization", "Fisher matrix", "finite differences", "accuracy"]
+    assert list(uses(BOOK, text, [*terms, "normalization", "Adam", "LSTM"])) == found
 
 
-def test_the_longest_term_counts() -> None:
-    terms = ["batch", "batch normalization", "normalization"]
-    assert found("batch normalization of a batch", *terms) == [
-        ("batch normalization", 1, False),
-        ("batch", 1, False),
-    ]
-
-
-def test_a_name_keeps_its_capitals() -> None:
-    assert found("adam, an Adam, and two LSTMs", "Adam", "LSTM") == [
-        ("Adam", 1, False),
-        ("LSTM", 1, False),
-    ]
-
-
-@pytest.mark.parametrize(
-    "link",
-    [
-        "{term}`batch`",
-        "{term}`Batches <batch>`",
-        "**{term}`Batch`**",
-        "| {term}`batch` | b |\n|---|---|",
-        "```{list-table}\n* - {term}`batch`\n```",
-    ],
-)
-def test_a_link_counts_wherever_it_stands(link: str) -> None:
-    assert found(link, "batch") == [("batch", 1 + link.startswith("```"), True)]
-    assert unlinked(BOOK, f"{link}\n\na batch", ["batch"]) == []
-
-
-def test_a_link_after_the_first_use_comes_too_late() -> None:
-    text = "---\ntitle: a\n---\n\n```{tip}\n:class: x\n\nOne batch\nand a {term}`batch`.\n```\n"
-    assert unlinked(BOOK, text, ["batch"]) == [Use("batch", 8, linked=False)]
-
-
-def test_a_link_to_what_is_no_term_is_found() -> None:
-    assert found("{term}`batches`", "batch") == [("batches", 1, True)]
+def test_a_link_has_to_stand_at_the_first_use() -> None:
+    assert unlinked(BOOK, "{term}`batch`\n\na batch", ["batch"]) == []
+    assert unlinked(BOOK, ADMONITION, ["batch"]) == [Use("batch", 8, linked=False)]

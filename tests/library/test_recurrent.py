@@ -99,15 +99,6 @@ def test_the_cell_is_the_reference(variant, bias):
     np.testing.assert_allclose(cell(x)[0].detach().numpy(), zeros[0], rtol=1e-11, atol=1e-12)
 
 
-def test_the_cell_without_a_norm_is_pytorchs():
-    ours = randomized(LayerNormLSTMCell(5, 4, variant=None))
-    theirs = nn.LSTMCell(5, 4)
-    theirs.load_state_dict(ours.state_dict())
-    assert list(theirs.state_dict()) == list(ours.state_dict())
-    x = random_tensor(3, 5, dtype=torch.float32)
-    assert_all_close(ours(x), theirs(x), 1e-6)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_half_precision_step_is_rounded_once(variant, dtype):
@@ -198,20 +189,6 @@ def test_gradients_of_each_result_alone(variant, used):
         unused = torch.autograd.grad(result, inputs, upstream, materialize_grads=True)
         grads.append(unused)
     assert_all_close(*grads, 1e-11)
-
-
-@pytest.mark.parametrize("variant", NORMED)
-@pytest.mark.parametrize("sizes", [[2, 2], [2, 1]])
-def test_gradcheck_and_gradgradcheck(variant, sizes):
-    rows, h, c, parameters = layer_case(variant, sizes, input_size=1, size=2)
-
-    def function(rows, h, c, *values):
-        given = dict(zip(parameters, values, strict=True))
-        return fused_layer(variant, rows, sizes, h, c, given, 0.1)
-
-    inputs = (rows, h, c, *parameters.values())
-    assert torch.autograd.gradcheck(function, inputs, fast_mode=True)
-    assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
 
 
 def test_second_derivatives_where_inputs_depend_on_each_other():
@@ -488,18 +465,6 @@ def test_half_precision_rounds_each_layer_once(variant, implementation, dtype):
         assert bool((error <= 0.5 * torch.finfo(dtype).eps * other.abs() + 2e-5).all())
     output.float().square().sum().backward()
     assert all(parameter.grad.dtype == dtype for parameter in lstm.parameters())
-
-
-@pytest.mark.parametrize("implementation", ["fused", "plain"])
-def test_autocast_changes_nothing(implementation):
-    lstm = randomized(LayerNormLSTM(5, 4, 2, implementation=implementation))
-    x = random_tensor(6, 3, 5, dtype=torch.float32)
-    expected = lstm(x)[0]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        output = lstm(x)[0]
-    assert output.dtype == torch.float32
-    assert torch.equal(output, expected)
-    output.sum().backward()
 
 
 @pytest.mark.parametrize(
