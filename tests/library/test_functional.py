@@ -149,32 +149,12 @@ def test_gradients_hold_at_every_scale(scale):
         assert float((ours - expected).abs().max()) <= 1e-5 * float(expected.abs().max())
 
 
-@pytest.mark.parametrize("dtype", FLOATING)
-@pytest.mark.parametrize("features", [1, 2, 3, 7, 10, 127, 768, 1000])
-@pytest.mark.parametrize("eps", [1e-12, 1e-5, 1.0])
-def test_constant_rows_give_exactly_the_bias(dtype, features, eps):
-    values = torch.tensor([0.0, 0.1, -1 / 3, 7.7, 123.456, -54321.9]).to(dtype)
-    rng = np.random.default_rng(3)
-    weight, bias = torch.tensor(rng.standard_normal((2, features))).to(dtype)
-    x = values[:, None].repeat(1, features)
-    y = layer_norm(x, (features,), weight, bias, eps)
-    assert torch.equal(y, bias.expand_as(y))
-    assert not layer_norm(x, (features,), weight, None, eps).any()
-
-
 def test_eps_is_added_to_the_variance_inside_the_root():
     y = layer_norm(torch.tensor([-1.0, 1.0]), (2,), eps=3.0)
     assert y.tolist() == [-0.5, 0.5]
 
 
 # Special values
-
-
-def test_a_zero_eps_gives_nan_on_a_constant_row_alone():
-    x = torch.tensor([[2.0, 2.0], [1.0, 3.0]])
-    y = layer_norm(x, (2,), eps=0.0)
-    assert y[0].isnan().all()
-    assert y[1].tolist() == [-1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -353,14 +333,6 @@ REFUSED_BY_BOTH = [
     ((X, (4,), None, None, 1j), TypeError, "eps to be a real number, but got 1j of type complex"),
     ((X, (4,), None, None, torch.ones(1)), TypeError, "eps to be a real number, .*Tensor"),
 ]
-REFUSED_BY_US_ALONE = [
-    ((X[:, :1], (2, True)), TypeError, "to hold integers, but got True of type bool"),
-    ((X, (4,), None, None, -1e-5), ValueError, "eps to be finite and at least 0, but got -1e-05"),
-    ((X, (4,), None, None, math.nan), ValueError, "eps to be finite and at least 0, but got nan"),
-    ((X, (4,), None, None, math.inf), ValueError, "eps to be finite and at least 0, but got inf"),
-    ((X, (4,), None, None, True), TypeError, "eps to be a real number, but got True of type bool"),
-    ((X, (4,), None, None, torch.tensor(1.0)), TypeError, "eps to be a real number, .*Tensor"),
-]
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), REFUSED_BY_BOTH)
@@ -370,10 +342,3 @@ def test_refusals_are_those_of_pytorch_and_clear(arguments, error, message):
     with pytest.raises(error) as theirs:
         torch_layer_norm(*arguments)
     assert ours.type is theirs.type
-
-
-@pytest.mark.parametrize(("arguments", "error", "message"), REFUSED_BY_US_ALONE)
-def test_refusals_beyond_those_of_pytorch(arguments, error, message):
-    with pytest.raises(error, match=message):
-        layer_norm(*arguments)
-    torch_layer_norm(*arguments)

@@ -161,14 +161,6 @@ def test_the_implementations_run_what_they_name(implementation, monkeypatch):
     assert called == [expected]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_constant_rows_give_exactly_the_bias(dtype, implementation):
-    layer = randomized(LayerNorm(33, dtype=dtype, implementation=implementation))
-    x = torch.tensor([0.0, 0.1, 7.7, -54321.9], dtype=dtype)[:, None].repeat(1, 33)
-    assert torch.equal(layer(x), layer.bias.expand(4, 33))
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_constant_rows_in_half_precision(dtype):
     x = torch.tensor([0.0, 0.1, 7.7, -54321.9]).to(dtype)[:, None].repeat(1, 33)
@@ -208,19 +200,6 @@ BAD_ARGUMENTS = [
     ({"dtype": torch.int64}, RuntimeError, "dtype to be float16, .* but got torch.int64"),
     ({"dtype": "float32"}, TypeError, "a torch.dtype, but got 'float32' of type str"),
 ]
-BAD_ARGUMENTS_ACCEPTED_BY_PYTORCH = [
-    ({"normalized_shape": (2, True)}, TypeError, "to hold integers, but got True of type bool"),
-    ({"normalized_shape": ()}, RuntimeError, r"at least one size .* normalized_shape=\(\)"),
-    ({"eps": "1e-5"}, TypeError, "eps to be a real number, but got '1e-5' of type str"),
-    ({"eps": None}, TypeError, "eps to be a real number, but got None"),
-    ({"eps": True}, TypeError, "eps to be a real number, but got True of type bool"),
-    ({"eps": -1e-5}, ValueError, "eps to be finite and at least 0, but got -1e-05"),
-    ({"eps": math.nan}, ValueError, "eps to be finite and at least 0, but got nan"),
-    ({"eps": math.inf}, ValueError, "eps to be finite and at least 0, but got inf"),
-    ({"elementwise_affine": 1}, TypeError, "elementwise_affine to be True or False, but got 1"),
-    ({"bias": None}, TypeError, "bias to be True or False, but got None of type NoneType"),
-    ({"dtype": torch.complex64}, RuntimeError, "dtype to be float16, .* torch.complex64"),
-]
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD_ARGUMENTS)
@@ -230,14 +209,6 @@ def test_bad_arguments_are_refused_at_construction(arguments, error, message):
         LayerNorm(**arguments)
     with pytest.raises(error):
         nn.LayerNorm(**arguments)
-
-
-@pytest.mark.parametrize(("arguments", "error", "message"), BAD_ARGUMENTS_ACCEPTED_BY_PYTORCH)
-def test_bad_arguments_that_pytorch_lets_through(arguments, error, message):
-    arguments = {"normalized_shape": 4, **arguments}
-    with pytest.raises(error, match=message):
-        LayerNorm(**arguments)
-    nn.LayerNorm(**arguments)
 
 
 def test_the_form_is_printed_unless_it_is_the_default():
