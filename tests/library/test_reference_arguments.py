@@ -4,7 +4,6 @@ import inspect
 
 import numpy as np
 import pytest
-import torch
 
 from lnbook import reference
 from lnbook.reference.lstm import STEPS
