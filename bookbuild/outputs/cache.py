@@ -24,7 +24,7 @@ from bookbuild.outputs.execute import execute_all
 from lnbook._build import FIGURE_SNAPSHOT
 
 
-def kept(book: Book, chapter: Chapter) -> Path:
+def cache_path(book: Book, chapter: Chapter) -> Path:
     """Where an execution that is not (yet) a reference is kept."""
     return book.build / "executed" / f"{chapter.name}.ipynb"
 
@@ -47,7 +47,7 @@ def write_notebook(path: Path, notebook: NotebookNode) -> None:
     part.replace(path)
 
 
-def why_not(book: Book, chapter: Chapter, notebook: NotebookNode) -> str | None:
+def stale_reason(book: Book, chapter: Chapter, notebook: NotebookNode) -> str | None:
     """Why outputs do not hold for a chapter; None if they do."""
     stored = notebook.metadata.get("lnbook", {})
     if [cell.source for cell in code_cells(notebook)] != [
@@ -63,9 +63,9 @@ def why_not(book: Book, chapter: Chapter, notebook: NotebookNode) -> str | None:
 
 def find(book: Book, chapter: Chapter) -> NotebookNode | None:
     """The executed notebook whose outputs hold for a chapter, if there is one."""
-    for path in (book.reference(chapter), kept(book, chapter)):
+    for path in (book.reference(chapter), cache_path(book, chapter)):
         notebook = read_notebook(path)
-        if notebook is not None and why_not(book, chapter, notebook) is None:
+        if notebook is not None and stale_reason(book, chapter, notebook) is None:
             return notebook
     return None
 
@@ -101,7 +101,7 @@ def ensure(book: Book) -> dict[str, NotebookNode]:
     missing = [chapter for chapter in book.chapters if found[chapter.name] is None]
 
     def keep(chapter: Chapter, notebook: NotebookNode) -> None:
-        write_notebook(kept(book, chapter), notebook)
+        write_notebook(cache_path(book, chapter), notebook)
         found[chapter.name] = notebook
 
     execute_all(book, missing, keep)

@@ -66,7 +66,7 @@ def shown(cell: NotebookNode) -> Iterator[str]:
         else:
             for kind, value in sorted(output.data.items()):
                 yield f"[{kind}]"
-                if kind == "image/svg+xml":
+                if kind.startswith("image/"):
                     yield f"{len(value)} characters, starting {value[:60]!r}"
                 elif isinstance(value, str):
                     yield from value.splitlines()

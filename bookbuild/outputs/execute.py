@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter, code_cells
+from bookbuild.checks.check_outputs import output_problems
 from bookbuild.errors import BookError
 from bookbuild.outputs.digest import outputs_digest, package_digest, source_digest
 from lnbook._build import SILENCE
@@ -66,7 +67,7 @@ def execute(book: Book, chapter: Chapter) -> NotebookNode:
     """Run one chapter and return it with outputs and with the digests that vouch for them.
 
     Raises:
-        BookError: if a cell raises, runs too long, kills its kernel or writes to stderr.
+        BookError: if a cell raises, runs too long, kills its kernel or shows what it should not.
     """
     notebook = deepcopy(chapter.notebook)
     client = NotebookClient(
@@ -85,7 +86,8 @@ def execute(book: Book, chapter: Chapter) -> NotebookNode:
         client.execute(env={**os.environ, SILENCE: "1"})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise BookError(_failure(book, chapter, notebook, error)) from None
-    _refuse_stderr(chapter, notebook)
+    if problems := output_problems(chapter, notebook):
+        raise BookError(*problems)
     notebook.metadata["language_info"] = {"name": "python"}
     notebook.metadata["lnbook"] = {
         **digests,
@@ -117,14 +119,3 @@ def _failure(book: Book, chapter: Chapter, notebook: NotebookNode, error: Except
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(ANSI.sub("", text) + "\n", encoding="utf-8")
     return f"{chapter.where(number)} {what} (traceback in {book.show(log)})"
-
-
-def _refuse_stderr(chapter: Chapter, notebook: NotebookNode) -> None:
-    problems = []
-    for number, cell in enumerate(code_cells(notebook)):
-        for output in cell.outputs:
-            if output.output_type == "stream" and output.name == "stderr":
-                first = output.text.strip().splitlines()[0]
-                problems.append(f"{chapter.where(number)} wrote to stderr: {first}")
-    if problems:
-        raise BookError(*problems)

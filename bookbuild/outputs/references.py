@@ -8,7 +8,7 @@ from nbformat import NotebookNode
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter
-from bookbuild.outputs.cache import ensure, kept, read_notebook, with_text_of, write_notebook
+from bookbuild.outputs.cache import cache_path, ensure, read_notebook, with_text_of, write_notebook
 from bookbuild.outputs.differences import difference
 from bookbuild.outputs.execute import execute_all
 
@@ -22,10 +22,10 @@ def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) ->
         BookError: if a name is no chapter, or a chapter fails.
     """
     forced = book.named(names) if not everything else list(book.chapters)
-    execute_all(book, forced, lambda chapter, nb: write_notebook(kept(book, chapter), nb))
+    execute_all(book, forced, lambda chapter, nb: write_notebook(cache_path(book, chapter), nb))
     executed = ensure(book)
     for chapter in forced:  # where the reference still holds, `ensure` has taken that one
-        executed[chapter.name] = read_notebook(kept(book, chapter)) or executed[chapter.name]
+        executed[chapter.name] = read_notebook(cache_path(book, chapter)) or executed[chapter.name]
     changed = 0
     for chapter in book.chapters:
         new = with_text_of(chapter, executed[chapter.name])

@@ -135,12 +135,22 @@ def test_renewing_on_request(built: MakeBook) -> None:
 LAST = 'print("it is", value)'
 
 
+# What a figure of pyplot becomes once `set_up` has been called.
+PYPLOT = """\
+from IPython.display import display
+
+display({"application/vnd.lnbook.figure+json": {}, "image/png": "AAAA"}, raw=True)"""
+
+
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
         ("raise ValueError('first\\nsecond')", "raised ValueError: first"),
         ("import sys; print('careful', file=sys.stderr)", "wrote to stderr: careful"),
         ("import os; os._exit(1)", "lost its kernel"),
+        ("print('it is', [0.0, -0.0])", "shows -0.0, which looks like rounding noise: "),
+        ("3.084e-17", "shows 3.084e-17, which looks like rounding noise: "),
+        (PYPLOT, "shows a figure that is no SVG drawing: draw it in the chapter's figures.py "),
         ("def broken(:", "raised SyntaxError: "),
     ],
 )
