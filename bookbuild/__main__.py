@@ -1,4 +1,7 @@
-"""The commands behind the Makefile's targets."""
+"""The commands behind the Makefile's targets.
+
+Sphinx and all that comes with it take seconds to import: only where they are needed.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,20 @@ import argparse
 import gc
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from bookbuild.errors import BookError
 from bookbuild.site import unchanged
 from bookbuild.site.offered import PDF_NAME, PDF_VARIABLE
-from bookbuild.site.serve import serve
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Run one command; return 0 if it did what was asked, else 1."""
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args()
+    run = _build if options.command in ("book", "pdf") else _run
     try:
-        _run(options, options.root.resolve())
+        run(options, options.root.resolve())
     except BookError as error:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
@@ -26,57 +30,78 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace, root: Path) -> None:
-    if options.command == "serve":
-        serve(root / "_build" / "html", options.port)
-        return
+def _build(options: argparse.Namespace, root: Path) -> None:
+    page = "index.html"
     if options.command == "pdf":
         os.environ[PDF_VARIABLE] = "1"
-    if options.command in ("book", "pdf") and unchanged.is_unchanged(root):
-        what = PDF_NAME if options.command == "pdf" else "index.html"
-        print(f"Nothing has changed since the last build: {root / '_build/html' / what}")
+        page = PDF_NAME
+    if unchanged.is_unchanged(root):
+        print(f"Nothing has changed since the last build: {root / '_build/html' / page}")
         return
-    # Sphinx and all that comes with it take seconds to import: only where they are needed.
     from bookbuild.book import Book
-    from bookbuild.commands import COMMANDS
+    from bookbuild.site.build import build
 
-    COMMANDS[options.command](Book(root), options)
+    # Pages are trees of many small objects: Python's default looks for cycles in them all the time.
+    gc.set_threshold(200_000, 20, 100)
+    build(Book(root), quiet=not options.verbose)
+
+
+def _run(options: argparse.Namespace, root: Path) -> None:
+    from bookbuild.book import Book
+    from bookbuild.bugs.run import try_bugs
+    from bookbuild.checks import check_links, lint_cells
+    from bookbuild.environment import licenses, update_pins
+    from bookbuild.outputs import costs, differences, references
+    from bookbuild.reproduce.reproduce import reproduce
+
+    book, o = Book(root), options
+    commands: dict[str, Callable[[], object]] = {
+        "notebooks": lambda: references.renew(book, o.chapter, everything=o.all),
+        "lint": lambda: lint_cells.lint(book),
+        "check-links": lambda: check_links.check(book),
+        "differences": lambda: differences.show(book),
+        "update-pins": lambda: update_pins.update_pins(book, o.packages, o.index),
+        "reproduce": lambda: reproduce(book, o.chapter, o.settings, only_changed=o.changed),
+        "bugs": lambda: try_bugs(book, o.bug, everything=o.all),
+        "costs": lambda: costs.show(book),
+        "licenses": lambda: licenses.write(book),
+    }
+    commands[o.command]()
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bookbuild", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="the folder of the book")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, what in (
-        ("book", "build the site"),
-        ("pdf", "build the site and print it as one PDF"),
-    ):
-        build = commands.add_parser(name, help=what)
-        build.add_argument("--verbose", action="store_true", help="show what Sphinx does")
-    notebooks = commands.add_parser("notebooks", help="renew the executed references")
-    notebooks.add_argument("chapter", nargs="*", help="for example formula/step-by-step")
+
+    def add(name: str, what: str, names: str = "", example: str = "") -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=what)
+        if names:
+            command.add_argument(names, nargs="*", help=example)
+        return command
+
+    for name, what in (("book", "build the site"), ("pdf", "build the site and print it as a PDF")):
+        add(name, what).add_argument("--verbose", action="store_true", help="show what Sphinx does")
+    notebooks = add("notebooks", "renew the references", "chapter", "such as formula/step-by-step")
     notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
-    commands.add_parser("lint", help="check the code cells of chapters")
-    commands.add_parser("check-links", help="ask for every address outside (needs a network)")
-    commands.add_parser("differences", help="how the references differ from the last commit")
-    update = commands.add_parser("update-pins", help="raise the pinned versions")
-    update.add_argument("packages", nargs="*", help="raise only these, and what they need")
-    update.add_argument("--index", default="", help="an extra package index")
-    again = commands.add_parser("reproduce", help="compare every output under several settings")
-    again.add_argument("chapter", nargs="*", help="default: all")
-    again.add_argument(
-        "--settings", nargs="+", default=[], help="for example noise-0; default: all"
+    add("lint", "check the code cells of chapters")
+    add("check-links", "ask for every address outside (needs a network)")
+    add("differences", "how the references differ from the last commit")
+    update = add(
+        "update-pins", "raise the pinned versions", "packages", "only these and their needs"
     )
+    update.add_argument("--index", default="", help="an extra package index")
+    again = add(
+        "reproduce", "compare all outputs under several settings", "chapter", "default: all"
+    )
+    again.add_argument("--settings", nargs="+", default=[], help="such as noise-0; default: all")
     again.add_argument(
         "--changed", action="store_true", help="only what changed since its outputs were the same"
     )
-    bugs = commands.add_parser("mutants", help="put known bugs into copies of lnbook")
-    bugs.add_argument("bug", nargs="*", help="for example 'unbiased variance'; default: all")
+    bugs = add("bugs", "put known bugs into copies of lnbook", "bug", "such as 'std for var'")
     bugs.add_argument("--all", action="store_true", help="every chapter, not up to the first red")
-    commands.add_parser("costs", help="show how long each chapter ran and its peak memory")
-    commands.add_parser("licenses", help="list the licenses of what is used")
-    serve = commands.add_parser("serve", help="serve the built site on this machine")
-    serve.add_argument("--port", type=int, default=8000)
+    add("costs", "show how long each chapter ran and its peak memory")
+    add("licenses", "list the licenses of what is used")
     return parser
 
 

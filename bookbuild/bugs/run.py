@@ -43,7 +43,7 @@ class Run:
         return str(next(iter(self.result.different), "same"))
 
 
-def mutants(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
+def try_bugs(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
     """Put in one bug at a time, and print a table of the chapters that ran on it.
 
     Args:

@@ -37,7 +37,6 @@ REMOVED = (
 )
 # Attributes that name an id of the same page.
 NAMES_AN_ID = ("for", "aria-labelledby", "aria-describedby", "headers")
-SECTIONS_IN_CONTENTS = "h2"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from bookbuild.environment import licenses
 from tests.site.pages import BOOK
 
-OURS = [BOOK.source / "_static", BOOK.root / "bookbuild" / "web" / "static"]
+OURS = [BOOK.source / "_static", BOOK.root / "bookbuild" / "sphinx" / "static"]
 PLAYGROUND = BOOK.source / "_playground"
 
 
