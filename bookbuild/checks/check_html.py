@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
-MADE_BY_SPHINX = ("genindex.html", "search.html")
 FAULTS = {
     ".problematic": "an unresolved reference",
     ".system-message": "a message of the parser",
@@ -24,11 +23,9 @@ FAULTS = {
 }
 NAME = re.compile(r"[\w-]+")
 RAW_ROLE = re.compile(r"\{[a-z][a-z:]*\}`")
-FILE_NAME = re.compile(r"^\S*\.\w{2,4}$")
 LOADS = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
 # What was found by other checks than these does not count.
 CHECKS = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-SHORTEST_ALT = 20
 SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 50, 160  # what search engines and shared links show
 
 
@@ -67,9 +64,9 @@ class Pages:
     def __getitem__(self, path: Path) -> Page:
         if path not in self._of:
             text = path.read_text(encoding="utf-8")
-            key = hashlib.sha256(f"{path.name}\n{CHECKS}\n{text}".encode()).hexdigest()
+            key = hashlib.sha256(f"{CHECKS}\n{text}".encode()).hexdigest()
             known = self._earlier.get(key)
-            self._of[path] = self._found[key] = Page(**known) if known else _look_at(path, text)
+            self._of[path] = self._found[key] = Page(**known) if known else _look_at(text)
         return self._of[path]
 
     def remember(self) -> None:
@@ -97,12 +94,10 @@ def problems_of(html: Path, memory: Path | None = None) -> list[str]:
     return found
 
 
-def _look_at(path: Path, text: str) -> Page:
+def _look_at(text: str) -> Page:
     soup = BeautifulSoup(text, "lxml")
     faults = list(_shown(soup, text))
     faults += [*_raw_text(soup), *_head(soup), *_loads(soup)]
-    if path.name not in MADE_BY_SPHINX:
-        faults += _alternatives(soup)
     return Page(faults, _description(soup), list(_targets(soup)), sorted(_anchors(soup)))
 
 
@@ -144,20 +139,6 @@ def _same_descriptions(html: Path, paths: list[Path], pages: Pages) -> Iterator[
         if description and first.setdefault(description, path) != path:
             other = first[description].relative_to(html).as_posix()
             yield f"{path.relative_to(html).as_posix()}: has the same description as {other}"
-
-
-def _alternatives(soup: BeautifulSoup) -> Iterator[str]:
-    for image in soup.select("article img:not(.ln-dark)"):  # the same text for both modes
-        alt = str(image.get("alt") or "").strip()
-        if len(alt) < SHORTEST_ALT or FILE_NAME.match(alt):
-            heading = image.find_previous(re.compile("^h[1-6]$"))
-            place = (
-                f" under '{' '.join(heading.get_text().rstrip('#').split())}'" if heading else ""
-            )
-            yield (
-                f"has an image{place} whose alt text is {alt!r}: say in {SHORTEST_ALT} letters or "
-                f"more what it shows ({image.get('src')})"
-            )
 
 
 def _addresses(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:

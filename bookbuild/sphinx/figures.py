@@ -1,7 +1,11 @@
-"""Sphinx extension: every figure has a twin for dark mode, and keeps its place while it loads."""
+"""Sphinx extension: every figure has a twin for dark mode, and keeps its place while it loads.
+
+One that does not say what it shows, for whoever cannot see it, is a warning.
+"""
 
 from __future__ import annotations
 
+import re
 from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -12,6 +16,9 @@ from sphinx.util import logging
 
 from bookbuild.site import figure_colors
 from lnbook.notebook.style import PALETTE
+
+SHORTEST_ALT = 20  # letters
+FILE_NAME = re.compile(r"^\S*\.\w{2,4}$")  # what MyST-NB writes where a chapter says nothing
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +38,7 @@ def twin(address: str) -> str:
 
 def _visit_image(writer: Any, node: nodes.image) -> None:
     builder, uri = writer.builder, node["uri"]
+    _check_alt(node)
     if not uri.endswith(".svg") or uri not in builder.images:
         type(writer).visit_image(writer, node)
         return
@@ -39,7 +47,7 @@ def _visit_image(writer: Any, node: nodes.image) -> None:
         width, height = figure_colors.size(svg)
         figure_colors.shown(svg, "dark")
     except ValueError as error:
-        logger.warning("%s", error, location=node)
+        logger.warning("%s", error, location=_with_line(node))
         type(writer).visit_image(writer, node)
         return
     address = f"{builder.imgpath}/{builder.images[uri]}"
@@ -61,6 +69,26 @@ def _visit_image(writer: Any, node: nodes.image) -> None:
         text = " ".join(f'{name}="{escape(str(value))}"' for name, value in attributes.items())
         writer.body.append(f"<img {text}>")
     writer.body.append("\n")
+
+
+def _check_alt(node: nodes.image) -> None:
+    alt = str(node.get("alt") or "").strip()
+    if len(alt) < SHORTEST_ALT or FILE_NAME.match(alt):
+        given = "none" if not alt or FILE_NAME.match(alt) else repr(alt)
+        logger.warning(
+            "an image needs an alt text of %d letters or more that says what it shows, and has %s",
+            SHORTEST_ALT,
+            given,
+            location=_with_line(node),
+        )
+
+
+def _with_line(node: nodes.Node) -> nodes.Node:
+    """A node, or the first around it that knows its line in the source."""
+    around = node
+    while not around.line and around.parent is not None:
+        around = around.parent
+    return around
 
 
 def _depart_image(_writer: Any, _node: nodes.image) -> None:

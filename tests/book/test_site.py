@@ -186,4 +186,24 @@ def test_a_color_of_no_palette_fails_the_build(built: Callable[[], SmallBook]) -
     (small.book.source / "line.svg").write_text(LINE.replace(COLORS["layer_norm"], "#123456"))
     done = small.run("book")
     assert done.returncode == 1
-    assert "#123456 is not in the palette" in done.stderr
+    assert "#123456 has no partner for dark mode" in done.stderr
+
+
+def test_an_image_without_a_text_is_told_once_with_its_line(
+    built: Callable[[], SmallBook],
+) -> None:
+    small = built()
+    cell = f"```{{code-cell}}\nfrom IPython.display import SVG\n\nSVG({LINE!r})\n```\n"
+    described = "```{figure} line.svg\n:alt: A line that rises from left to right.\n```\n"
+    for path, added in ((small.chapter, cell), (small.index, f"{described}\n![Line](line.svg)\n")):
+        path.write_text(f"{path.read_text()}\n{added}")
+    (small.book.source / "line.svg").write_text(LINE)
+    done = small.run("book")
+    assert done.returncode == 1
+    told = [line for line in done.stderr.splitlines() if "alt text of 20 letters" in line]
+    lines = len(small.chapter.read_text().splitlines()), len(small.index.read_text().splitlines())
+    assert len(told) == 2, done.stderr
+    assert f"book/part/chapter.md:{lines[0] - 2}: " in told[1]
+    assert told[1].endswith("has none")
+    assert f"book/index.md:{lines[1]}: " in told[0]
+    assert told[0].endswith("has 'Line'")
