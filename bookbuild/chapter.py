@@ -84,6 +84,13 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+def python_of(source: str) -> str:
+    """The source of a code cell without its magics, which are no Python."""
+    return "\n".join(
+        "pass" if line.startswith(("%", "!")) else line for line in source.splitlines()
+    )
+
+
 def _make_stable(notebook: NotebookNode) -> None:
     """Give cells ids that do not change from one reading to the next."""
     notebook.nbformat, notebook.nbformat_minor = 4, 5

@@ -13,6 +13,8 @@ import symtable
 import sys
 from collections.abc import Iterable, Sequence
 
+from bookbuild.chapter import python_of
+
 GLUE = "glue"
 SITE_ONLY = "myst_nb"
 GENERATOR = "rng"  # what draws from it must stay, or all that is drawn later changes
@@ -24,7 +26,7 @@ def without_glue(sources: Sequence[tuple[str, bool]]) -> list[str]:
     Args:
         sources: the source of each cell, and whether the site hides the cell.
     """
-    trees = [ast.parse(_python(source)) for source, _ in sources]
+    trees = [ast.parse(python_of(source)) for source, _ in sources]
     pasting = {GLUE} | {
         node.name
         for tree in trees
@@ -35,7 +37,7 @@ def without_glue(sources: Sequence[tuple[str, bool]]) -> list[str]:
     results: list[str] = []
     for (source, hidden), tree in reversed(list(zip(sources, trees, strict=True))):
         if not hidden:
-            needed |= _reads(_python(source))
+            needed |= _reads(python_of(source))
             results.append(source)
             continue
         kept: list[str] = []
@@ -56,7 +58,7 @@ def imported(sources: Iterable[str]) -> set[str]:
     """The names of the packages outside the standard library that sources import."""
     names: set[str] = set()
     for source in sources:
-        for node in ast.walk(ast.parse(_python(source))):
+        for node in ast.walk(ast.parse(python_of(source))):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -66,7 +68,7 @@ def imported(sources: Iterable[str]) -> set[str]:
 
 def undefined(sources: Iterable[str]) -> list[str]:
     """The names that cells use and that no cell before them defines."""
-    cells = [_python(source) for source in sources]
+    cells = [python_of(source) for source in sources]
     known = set(dir(builtins)) | {"__name__"}
     ever = known.union(*map(_binds, cells))
     found: dict[str, None] = {}
@@ -76,13 +78,6 @@ def undefined(sources: Iterable[str]) -> list[str]:
         unknown = (_reads(cell, functions=False) - known) | (_reads(cell) - ever)
         found |= dict.fromkeys(sorted(unknown))
     return list(found)
-
-
-def _python(source: str) -> str:
-    """A cell without its magics, which are no Python."""
-    return "\n".join(
-        "pass" if line.startswith(("%", "!")) else line for line in source.splitlines()
-    )
 
 
 def _reads(source: str, *, functions: bool = True) -> set[str]:

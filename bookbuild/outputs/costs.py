@@ -7,9 +7,10 @@ The tests measure both whenever they execute a reference (tests/chapter_costs.py
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from bookbuild.book import Book
 from bookbuild.errors import BookError
@@ -17,14 +18,8 @@ from bookbuild.errors import BookError
 LARGEST_PEAK = 10**9  # bytes: Binder promises a reader 1 GB, and may end what takes more
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one run of a chapter cost.
-
-    Attributes:
-        seconds: how long it took, with the start of its kernel.
-        peak: the most memory that the kernel held at once, in bytes.
-    """
+class Cost(NamedTuple):
+    """What one run of a chapter cost: seconds with the start of its kernel, and bytes at once."""
 
     seconds: float
     peak: int
@@ -35,35 +30,28 @@ def peak_memory(process: int) -> int | None:
 
     None where the system does not tell (it is Linux that does).
     """
-    try:
-        lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return None
-    sizes = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
-    return int(sizes[0]) * 1024 if sizes else None
+    status = Path(f"/proc/{process}/status")
+    found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
+    return int(found[1]) * 1024 if found else None
 
 
-def record(book: Book) -> Path:
+def path(book: Book) -> Path:
     """Where the costs of the last runs are kept."""
     return book.build / "costs.json"
 
 
+def read(book: Book) -> dict[str, Cost]:
+    """The costs of the last runs, by the name of the chapter."""
+    if not path(book).exists():
+        return {}
+    data = json.loads(path(book).read_text(encoding="utf-8"))
+    return {name: Cost(*cost) for name, cost in data.items()}
+
+
 def keep(book: Book, costs: Mapping[str, Cost]) -> None:
     """Keep the costs of the chapters that ran, beside those of earlier runs."""
-    path = record(book)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    all_costs = {**kept(book), **costs}
-    data = {name: asdict(cost) for name, cost in sorted(all_costs.items())}
-    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-
-
-def kept(book: Book) -> dict[str, Cost]:
-    """The costs of the last runs, by the name of the chapter."""
-    path = record(book)
-    if not path.exists():
-        return {}
-    data = json.loads(path.read_text(encoding="utf-8"))
-    return {name: Cost(**cost) for name, cost in data.items()}
+    path(book).parent.mkdir(parents=True, exist_ok=True)
+    path(book).write_text(json.dumps({**read(book), **costs}, indent=1), encoding="utf-8")
 
 
 def show(book: Book) -> None:
@@ -72,26 +60,20 @@ def show(book: Book) -> None:
     Raises:
         BookError: if no chapter has been measured yet.
     """
-    costs = kept(book)
+    costs = read(book)
     if not costs:
-        raise BookError(f"{book.show(record(book))} is not there: run 'make test' to measure")
+        raise BookError(f"{book.show(path(book))} is not there: run 'make test' to measure")
     print("\n".join(table([chapter.name for chapter in book.chapters], costs)))
 
 
 def table(names: Iterable[str], costs: Mapping[str, Cost]) -> Iterator[str]:
     """The lines of a table: each chapter, then the sum of the times and the largest peak."""
-    yield f"{'chapter':32}{'time':>8}{'peak memory':>14}"
-    measured = {name: costs[name] for name in names if name in costs}
-    for name in names:
-        if name in measured:
-            yield _row(name, measured[name].seconds, measured[name].peak)
-        else:
-            yield f"{name:32}{'not measured':>22}"
+    rows = {name: costs.get(name) for name in names}
+    measured = [cost for cost in rows.values() if cost]
     if measured:
-        values = measured.values()
-        seconds, peak = sum(cost.seconds for cost in values), max(cost.peak for cost in values)
-        yield _row("all in turn", seconds, peak)
-
-
-def _row(name: str, seconds: float, peak: int) -> str:
-    return f"{name:32}{seconds:6.1f} s{peak / 1e6:11.0f} MB"
+        seconds, peaks = zip(*measured, strict=True)
+        rows["all in turn"] = Cost(sum(seconds), max(peaks))
+    yield f"{'chapter':32}{'time':>8}{'peak memory':>14}"
+    for name, cost in rows.items():
+        numbers = f"{cost.seconds:6.1f} s{cost.peak / 1e6:11.0f} MB" if cost else "not measured"
+        yield f"{name:32}{numbers:>22}"

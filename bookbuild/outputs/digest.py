@@ -11,7 +11,9 @@ import ast
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterator
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bookbuild.book import Book
-from bookbuild.chapter import Chapter, code_cells
+from bookbuild.chapter import Chapter, code_cells, python_of
 from bookbuild.environment.pins import read as read_pins
 
 
@@ -65,8 +67,7 @@ def package_digest(book: Book, chapter: Chapter) -> str:
     """
     found = modules(book, chapter)
     texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}
-    sources = [*map(_python, _sources(chapter)), *texts.values()]
-    named = frozenset().union(*map(_strings, sources))
+    named = {text for source in (*_sources(chapter), *texts.values()) for text in _strings(source)}
     folder = book.package / "measurements"
     records = {
         path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.json")
@@ -86,89 +87,61 @@ def package_digest(book: Book, chapter: Chapter) -> str:
 def modules(book: Book, chapter: Chapter) -> dict[str, Path]:
     """The modules of lnbook that a chapter imports, directly or through another one."""
     found: dict[str, Path] = {}
-    wanted = {name for source in _sources(chapter) for name in _imports(_python(source))}
+    wanted = {name for source in _sources(chapter) for name in _imports(source)}
     while wanted:
-        name = wanted.pop()
-        for path in _files(book.package, name):
-            module = _module_name(book.package, path)
+        for module, path in _files(book.package, wanted.pop()):
             if module not in found:
                 found[module] = path
-                text = path.read_text(encoding="utf-8")
-                wanted |= _imports(text, package=_package_of(module, path))
+                package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+                wanted |= _imports(path.read_text(encoding="utf-8"), package)
     return dict(sorted(found.items()))
 
 
 def _sources(chapter: Chapter) -> list[str]:
-    return [cell.source for cell in chapter.code_cells]
+    return [python_of(cell.source) for cell in chapter.code_cells]
 
 
 @cache
-def _strings(source: str) -> frozenset[str]:
+def _nodes(source: str) -> tuple[ast.AST, ...]:
+    try:
+        return tuple(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return ()  # running the cell says it better
+
+
+def _strings(source: str) -> Iterator[str]:
     """The string constants of a source."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return frozenset()  # running the cell says it better
-    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return frozenset(value for value in constants if isinstance(value, str))
+    for node in _nodes(source):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
-def _python(source: str) -> str:
-    """A cell without its magics, which are no Python."""
-    return "\n".join(
-        "pass" if line.startswith(("%", "!")) else line for line in source.splitlines()
-    )
-
-
-@cache
-def _imports(source: str, package: str = "") -> frozenset[str]:
+def _imports(source: str, package: str = "") -> set[str]:
     """The dotted names under lnbook that a source imports."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return frozenset()  # running the cell says it better
-    found: set[str] = set()
-    for node in ast.walk(tree):
+    names: list[str] = []
+    for node in _nodes(source):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = package.split(".")[: len(package.split(".")) - node.level + 1]
-            start = ".".join(base if node.level else []) + ("." if node.level else "")
-            names = [
-                f"{start}{node.module or ''}.{alias.name}".replace("..", ".")
-                for alias in node.names
-            ]
-        else:
-            continue
-        found.update(name for name in names if name.split(".")[0] == "lnbook")
-    return frozenset(found)
+            start = resolve_name("." * node.level + (node.module or ""), package)
+            names += [f"{start}.{alias.name}" for alias in node.names]
+    return {name for name in names if name.split(".")[0] == "lnbook"}
 
 
-def _files(package: Path, name: str) -> list[Path]:
-    """The files that importing a dotted name runs: packages on the way, then the module.
+def _files(package: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """The modules that importing a dotted name runs, each with its file.
 
     The last part may be a function or a class: then the module above it is what counts. A bare
     `import lnbook` may lead anywhere, so it stands for all of the package.
     """
-    parts = name.split(".")[1:]
-    if not parts or parts == ["*"]:
-        return sorted(package.rglob("*.py"))
-    files = [package / "__init__.py"]
-    folder = package
-    for part in parts:
-        module = folder / f"{part}.py"
-        folder = folder / part
-        if module.exists():
-            files.append(module)
-            break
-        files.append(folder / "__init__.py")
-    return [path for path in files if path.exists()]
-
-
-def _module_name(package: Path, path: Path) -> str:
-    parts = path.relative_to(package.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _package_of(module: str, path: Path) -> str:
-    return module if path.name == "__init__.py" else module.rpartition(".")[0]
+    parts = name.split(".")
+    if parts[1:] in ([], ["*"]):
+        for path in package.rglob("*.py"):
+            place = path.parent if path.name == "__init__.py" else path.with_suffix("")
+            yield ".".join(place.relative_to(package.parent).parts), path
+        return
+    for end in range(1, len(parts) + 1):
+        place = package.parent.joinpath(*parts[:end])
+        for path in (place / "__init__.py", place.with_suffix(".py")):
+            if path.exists():
+                yield ".".join(parts[:end]), path

@@ -1,5 +1,6 @@
 """The book as a whole: its pages, its references, and what a person reads if they disagree."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ def test_every_page_has_a_description(book: Book) -> None:
         assert SHORTEST_DESCRIPTION <= len(description) <= LONGEST_DESCRIPTION, (
             f"{name}: description of {len(description)} letters"
         )
+
+
+def test_every_chapter_has_two_exercises_or_more(book: Book) -> None:
+    start = re.compile(r"^[`:]{3,}\{exercise(-start)?\}", re.MULTILINE)
+    counts = {one.shown: len(start.findall(one.path.read_text())) for one in book.chapters}
+    assert not {name: count for name, count in counts.items() if count < 2}
 
 
 def test_code_fits_the_page(book: Book) -> None:

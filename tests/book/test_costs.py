@@ -48,7 +48,7 @@ def test_costs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
     book = Book(tmp_path)
     costs.keep(book, {"part/a": Cost(1.0, 10), "part/b": Cost(2.0, 20)})
     costs.keep(book, {"part/b": Cost(3.0, 30)})
-    assert costs.kept(book) == {"part/a": Cost(1.0, 10), "part/b": Cost(3.0, 30)}
+    assert costs.read(book) == {"part/a": Cost(1.0, 10), "part/b": Cost(3.0, 30)}
 
 
 def test_table() -> None:
@@ -93,6 +93,6 @@ def test_nbval_measures_and_judges(tmp_path: Path) -> None:
     assert "3 passed, 1 error" in done.stdout, done.stdout + done.stderr
     assert "ERROR tests/notebooks/part/large.ipynb::Cell 1" in done.stdout
     assert "MB, and may need 200 MB" in done.stdout
-    kept = costs.kept(Book(tmp_path))
+    kept = costs.read(Book(tmp_path))
     assert kept["part/small"].peak < 200_000_000 < kept["part/large"].peak
     assert all(0 < cost.seconds < 600 for cost in kept.values())

@@ -48,9 +48,10 @@ def test_what_outputs_follow_from(
     ],
 )
 def test_data_counts_where_it_is_named(small: SmallBook, file: str, old: str, new: str) -> None:
-    data = small.book.package / "measurements" / "part" / "numbers.json"
-    data.parent.mkdir(parents=True)
-    path, unnamed = small.book.root / file, digest_of(small)
+    data = small.book.package / "measurements" / "numbers.json"
+    data.parent.mkdir()
+    path = small.book.root / file
+    unnamed = digest_of(small)
     data.write_text("[1]")
     assert digest_of(small) == unnamed
     path.write_text(path.read_text().replace(old, new))

@@ -52,6 +52,25 @@ def test_exercises_and_experiments_have_their_tests() -> None:
         assert path.stem == "figures" or tests.is_file(), f"{path}: there is no {tests}"
 
 
+def public_names(path: Path) -> list[str]:
+    """What a module lists in `__all__`."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    raise ValueError(f"{path}: has no __all__")
+
+
+def test_every_checker_of_an_exercise_has_a_test() -> None:
+    untested = []
+    for path in CHAPTERS.glob("*/*/exercises.py"):
+        tests = TREES["tests"] / path.parent.relative_to(CHAPTERS) / "test_exercises.py"
+        named = set(re.findall(r"\w+", tests.read_text()))
+        checkers = {name for name in public_names(path) if name.startswith("check")}
+        untested += [f"{path}: {name}" for name in sorted(checkers - named)]
+    assert not untested, "\n".join(untested)
+
+
 def test_every_measurement_has_its_script() -> None:
     found = [
         {path.relative_to(tree).with_suffix("") for path in tree.glob(f"*/*/[a-z]*.{ending}")}
