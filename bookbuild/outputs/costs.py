@@ -30,8 +30,11 @@ def peak_memory(process: int) -> int | None:
 
     None where the system does not tell (it is Linux that does).
     """
-    status = Path(f"/proc/{process}/status")
-    found = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(r"VmHWM:\s*(\d+)", status)
     return int(found[1]) * 1024 if found else None
 
 
@@ -45,13 +48,14 @@ def read(book: Book) -> dict[str, Cost]:
     if not path(book).exists():
         return {}
     data = json.loads(path(book).read_text(encoding="utf-8"))
-    return {name: Cost(*cost) for name, cost in data.items()}
+    return {name: Cost(**cost) for name, cost in data.items()}
 
 
 def keep(book: Book, costs: Mapping[str, Cost]) -> None:
     """Keep the costs of the chapters that ran, beside those of earlier runs."""
     path(book).parent.mkdir(parents=True, exist_ok=True)
-    path(book).write_text(json.dumps({**read(book), **costs}, indent=1), encoding="utf-8")
+    data = {name: cost._asdict() for name, cost in {**read(book), **costs}.items()}
+    path(book).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def show(book: Book) -> None:

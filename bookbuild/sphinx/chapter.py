@@ -18,8 +18,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from bookbuild.site.reading_time import reading_time
 from bookbuild.sphinx.download import notebook_of
-from bookbuild.sphinx.repository import address
-from bookbuild.sphinx.repository_links import repository_links
+from bookbuild.sphinx.repository import address, page_links
 
 SCRIPTS = Path(__file__).with_name("static")
 
@@ -83,11 +82,8 @@ def _values(app: Sphinx, doctree: nodes.document, docname: str) -> dict[str, Any
         "name": docname,
         "time": reading_time(doctree),
         "notebook": relative(here, notebook_of(app, docname) or ""),
-        "repository": repository_links(
-            address(os.environ),
-            app.config.html_theme_options.get("repository_branch") or "main",
-            Path(page).relative_to(root).as_posix(),
-            title,
+        "repository": page_links(
+            address(os.environ), Path(page).relative_to(root).as_posix(), title
         ),
     }
 

@@ -18,7 +18,7 @@ from bookbuild.notebooks.download import how_to_install
 from bookbuild.notebooks.markdown_cells import PageWriter, UnknownNodeError
 from bookbuild.outputs.cache import read_notebook
 from bookbuild.site.reading_time import ReadingTime
-from bookbuild.sphinx.repository_links import repository_links
+from bookbuild.sphinx.repository import page_links
 from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 
@@ -194,12 +194,12 @@ def test_raw_text_in_a_notebook_is_found(source: str, expected: str) -> None:
 
 @pytest.mark.parametrize("address", [None, "", "https://example.org/a/b", "https://github.com/a"])
 def test_no_links_to_a_repository_that_is_not_known(address: str | None) -> None:
-    assert repository_links(address, "main", "book/a.md", "A") is None
+    assert page_links(address, "book/a.md", "A") is None
 
 
 def test_links_to_gitlab() -> None:
-    links = repository_links("https://gitlab.com/group/sub/name", "main", "book/a.md", "A & B")
+    links = page_links("https://gitlab.com/group/sub/name", "book/a.md", "A & B")
     assert links is not None
-    assert links.edit == "https://gitlab.com/group/sub/name/-/edit/main/book/a.md"
-    assert links.binder.startswith("https://mybinder.org/v2/gl/group%2Fsub%2Fname/main?")
-    assert links.report.endswith("/-/issues/new?issue[title]=A%20%26%20B%3A%20")
+    assert links["edit"] == "https://gitlab.com/group/sub/name/-/edit/main/book/a.md"
+    assert links["binder"].startswith("https://mybinder.org/v2/gl/group%2Fsub%2Fname/main?")
+    assert links["report"].endswith("/-/issues/new?issue[title]=A%20%26%20B%3A%20")
