@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
@@ -77,9 +77,12 @@ def write(book: Book) -> None:
 
 def text(packages: Iterable[str]) -> str:
     """The list, for the packages with these names."""
-    shipped = (f"| {name} | {what} | {license} |" for name, what, license in SHIPPED)
-    rows = "\n".join(_rows(packages))
-    return HEAD + "\n".join(shipped) + "\n" + PACKAGES + rows + "\n"
+    listed = [(name, license_of(name)) for name in packages]
+    return f"{HEAD}{_rows(SHIPPED)}{PACKAGES}{_rows(listed)}"
+
+
+def _rows(entries: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(entry)} |\n" for entry in entries)
 
 
 def pinned(book: Book) -> list[str]:
@@ -98,19 +101,13 @@ def license_of(package: str) -> str:
         fields = metadata(package)
     except PackageNotFoundError:
         raise BookError(f"{package} is not installed: run 'make setup'") from None
-    expressions = fields.get_all("License-Expression") or []
-    if expressions:
+    if expressions := fields.get_all("License-Expression"):
         return str(expressions[0])
-    name = str((fields.get_all("License") or [""])[0]).strip()
-    if name and name != "UNKNOWN" and len(name) <= LONGEST_NAME:
-        return name
+    for name in map(str.strip, fields.get_all("License") or []):
+        if name not in ("", "UNKNOWN") and len(name) <= LONGEST_NAME:
+            return name
     classifiers = fields.get_all("Classifier") or []
     names = [value.rpartition(" :: ")[2] for value in classifiers if value.startswith("License")]
     if not names:
         raise BookError(f"the metadata of {package} name no license: look it up")
     return ", ".join(names)
-
-
-def _rows(packages: Iterable[str]) -> Iterator[str]:
-    for name in packages:
-        yield f"| {name} | {license_of(name)} |"

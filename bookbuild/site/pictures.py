@@ -10,9 +10,6 @@ Run by hand when the design changes; the results are kept in the repository.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -22,6 +19,7 @@ from fontTools.pens.svgPathPen import SVGPathPen
 from fontTools.pens.transformPen import TransformPen
 from fontTools.ttLib import TTFont
 
+from bookbuild.pdf.chromium import open_page
 from lnbook import reference
 from lnbook.notebook.style import COLORS, INK, MUTED
 
@@ -130,29 +128,18 @@ def photograph(svg: str, target: Path) -> None:
     """Draw an SVG as a PNG file.
 
     Raises:
-        FileNotFoundError: if there is no Chromium.
+        BookError: if there is no Chromium.
     """
-    browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chrome")
-    if browser is None:
-        raise FileNotFoundError("there is no Chromium: install it, or name it with CHROMIUM=...")
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "card.html"
-        page.write_text(
+        source = Path(folder) / "card.html"
+        source.write_text(
             f"<style>@font-face{{font-family:'LN Sans';src:url({FONT.as_uri()});"
             f"font-weight:400 700}}body{{margin:0}}svg{{display:block}}</style>{svg}",
             encoding="utf-8",
         )
-        subprocess.run(
-            [
-                browser,
-                *("--headless=new", "--no-sandbox", "--hide-scrollbars", "--disable-gpu"),
-                f"--window-size={CARD[0]},{CARD[1]}",
-                f"--screenshot={target}",
-                page.as_uri(),
-            ],
-            check=True,
-            capture_output=True,
-        )
+        with open_page(source) as page:
+            page.set_viewport_size({"width": CARD[0], "height": CARD[1]})
+            page.screenshot(path=target)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from nbformat.v4 import new_code_cell, new_output
 
 from bookbuild.book import Book
 from bookbuild.environment import pins, resolve, update_pins
 from bookbuild.errors import BookError
+from bookbuild.outputs import differences
 from tests.book.small_book import ROOT, SmallBook
 
 PINS = "# Why\n# and how\nJinja2==3.1\nnumpy==2.0\npytest_x==1\npytest==8\ntorch==2.13.0\n"
@@ -150,6 +152,14 @@ def test_no_network(kept: SmallBook, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: the package index cannot be reached")
     assert kept.book.constraints.read_text() == PINS
+
+
+@pytest.mark.parametrize("kind", ["image/png", "image/jpeg", "image/svg+xml"])
+def test_a_difference_shows_no_image(kind: str) -> None:
+    image = new_output("display_data", {kind: "iVBORw0KGgo" * 1000})
+    lines = list(differences.shown(new_code_cell(outputs=[image])))
+    assert lines[0] == f"[{kind}]"
+    assert all(len(line) < 120 for line in lines)
 
 
 def test_differences_from_the_last_commit(built: Callable[[], SmallBook]) -> None:

@@ -634,14 +634,6 @@ def of_conversion() -> Iterator[Row]:
     yield row(f, partial(f, layer()), ValueError, name, "batch_first=True", "batch_first=False")
     yield row(f, partial(f, with_rms), TypeError, name, "LayerNorm", "RMSNorm")
     yield row(f, partial(f, with_rms_first), TypeError, name, "LayerNorm", "RMSNorm")
-    f, name = tf.encoder_from_torch, "encoder_from_torch"
-    fine = layer(batch_first=True)
-    yield row(f, partial(f, fine), TypeError, name, "TransformerEncoder", "EncoderLayer")
-    yield row(f, partial(f, stack(fine, 0)), ValueError, name, "at least one layer", "none")
-    yield row(f, partial(f, stack(layer())), ValueError, name, "batch_first=True", "=False")
-    yield row(f, partial(f, stack(with_rms)), TypeError, name, "LayerNorm", "RMSNorm")
-    bad = stack(fine, 1, nn.RMSNorm(4))
-    yield row(f, partial(f, bad), TypeError, name, "LayerNorm", "RMSNorm")
 
 
 def of_starting_values() -> Iterator[Row]:

@@ -143,9 +143,9 @@ def test_training_and_evaluation_do_not_differ():
     assert torch.equal(layer.eval()(x[2]), trained[2])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_compiles_without_a_break(form):
-    layer, x = randomized(LayerNorm(4, form=form)), random_input((3, 4))
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_compiles_without_a_break(implementation):
+    layer, x = randomized(LayerNorm(4, implementation=implementation)), random_input((3, 4))
     compiled = torch.compile(layer, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(x), layer(x), rtol=5e-6, atol=5e-6)
 

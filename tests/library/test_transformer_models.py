@@ -75,39 +75,6 @@ def test_a_loaded_stack_equals_pytorchs(norm_first, has_norm, masks):
         torch.testing.assert_close(found[0][name], expected, rtol=1e-7, atol=1e-8)
 
 
-def test_conversion_keeps_mode_dropout_and_independence():
-    theirs = pytorchs_stack(True, True, dropout=0.5).eval()
-    theirs.layers[1].dropout1.p = 0.2
-    ours = encoder_from_torch(theirs)
-    assert not any(module.training for module in ours.modules())
-    assert [block.dropout1.p for block in ours.layers] == [0.5, 0.2, 0.5]
-    x = random_tensor(N, L, D)
-    x = x[:1]
-    torch.manual_seed(0)
-    expected = theirs.train()(x)
-    torch.manual_seed(0)
-    torch.testing.assert_close(ours.train()(x), expected, rtol=1e-9, atol=1e-9)
-    with torch.no_grad():
-        theirs.norm.weight.zero_()
-        theirs.layers[2].linear1.weight.zero_()
-    assert ours.norm.weight.all()
-    assert ours.layers[2].linear1.weight.all()
-
-
-def test_a_converted_final_norm_keeps_its_form():
-    theirs = pytorchs_stack(True, False, dropout=0.0)
-    x = random_tensor(N, L, D)
-    for norm in (
-        nn.LayerNorm(D, 0.2, bias=False, dtype=torch.float64),
-        nn.LayerNorm(D, 0.2, elementwise_affine=False),
-    ):
-        theirs.norm = norm
-        ours = encoder_from_torch(theirs)
-        torch.testing.assert_close(ours(x), theirs(x), rtol=1e-9, atol=1e-9)
-        assert (ours.norm.weight is None) == (norm.weight is None)
-        assert ours.norm.bias is None
-
-
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("final_norm", [None, False, True])
 def test_the_stack_is_its_blocks_and_the_final_norm(block, final_norm):

@@ -1,0 +1,77 @@
+"""A chapter that `make chapter` starts is green before its first change."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bookbuild.book import Book
+from bookbuild.errors import BookError
+from bookbuild.new_chapter import new_chapter
+from tests.book.small_book import ROOT, SmallBook
+
+NAME = "transformer/one-more"
+COPIED = ("_config.yml", "_toc.yml", "constraints.txt", "environment.yml", "pyproject.toml")
+# The tests of the book that look at every chapter.
+CHECKS = ("test_book", "test_needs", "test_references", "test_spelling", "test_terms", "test_tree")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole book with a new chapter, whose reference is executed."""
+    root = tmp_path_factory.mktemp("copy")
+    ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+    for folder in ("book", "lnbook", "tests", "bookbuild", "benchmarks"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
+    for file in COPIED:
+        shutil.copy(ROOT / file, root / file)
+    assert run(root, "bookbuild", "chapter", NAME).endswith(
+        f"make notebooks NAME={NAME}, then make test\n"
+    )
+    run(root, "bookbuild", "notebooks", NAME)
+    return root
+
+
+def run(root: Path, *command: str) -> str:
+    """Run a module in the copy, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_is_well_formed(copy: Path) -> None:
+    code = f"lnbook/chapters/{NAME}".replace("-", "_")
+    run(copy, "ruff", "check", code, "tests/chapters")
+    run(copy, "ruff", "format", "--check", code, "tests/chapters")
+    run(copy, "bookbuild", "lint")
+    run(copy, "mypy", code)
+
+
+def test_it_passes_the_tests(copy: Path) -> None:
+    folder = NAME.replace("-", "_")
+    checks = [f"tests/book/{name}.py" for name in CHECKS]
+    own = [f"lnbook/chapters/{folder}", f"tests/chapters/{folder}", f"tests/notebooks/{NAME}.ipynb"]
+    run(copy, "pytest", "--numprocesses=0", "-p", "no:tests.chapter_costs", *checks, *own)
+
+
+@pytest.mark.parametrize("name", ["", "chapter", "nowhere/chapter", "part/A chapter", "part/../x"])
+def test_a_name_that_is_no_chapter_is_refused(small: SmallBook, name: str) -> None:
+    with pytest.raises(BookError, match="NAME=part/chapter in small letters, the part one of part"):
+        new_chapter(Book(small.book.root), name)
+
+
+def test_a_chapter_that_is_there_is_left_alone(small: SmallBook) -> None:
+    before = small.chapter.read_text()
+    with pytest.raises(BookError, match="book/part/chapter.md is there already"):
+        new_chapter(Book(small.book.root), "part/chapter")
+    assert small.chapter.read_text() == before
