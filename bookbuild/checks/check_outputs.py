@@ -19,12 +19,13 @@ NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?!\w)", re.I
 
 def output_problems(chapter: Chapter, executed: NotebookNode) -> list[str]:
     """Every fault of every output, a line each, with the place of its cell."""
-    return [
+    found = [
         f"{chapter.where(number)} {problem}"
         for number, cell in enumerate(code_cells(executed))
         for output in cell.outputs
         for problem in _problems(output, set(cell.metadata.get("tags", [])))
     ]
+    return list(dict.fromkeys(found))  # a cell may show one figure twice
 
 
 def _problems(output: NotebookNode, tags: set[str]) -> Iterator[str]:
