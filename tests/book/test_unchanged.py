@@ -1,5 +1,6 @@
 """A site counts as that of today's sources only if every one of them is the same."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,28 +44,26 @@ def test_any_source_counts(root: Path, name: str) -> None:
     assert not unchanged.is_unchanged(root)
 
 
-def test_a_removed_source_counts(root: Path) -> None:
-    (root / "book" / "references.bib").unlink()
-    assert not unchanged.is_unchanged(root)
+REFERENCES = "book/references.bib"
 
 
-def test_a_renamed_source_counts(root: Path) -> None:
-    (root / "book" / "references.bib").rename(root / "book" / "works.bib")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: (root / REFERENCES).unlink(),
+        lambda root: (root / REFERENCES).rename(root / "book" / "works.bib"),
+        lambda root: (root / "_build" / "html" / "index.html").unlink(),
+        unchanged.forget,
+    ],
+    ids=["a source is gone", "a source is renamed", "no site", "a build in progress"],
+)
+def test_no_claim(root: Path, change: Callable[[Path], object]) -> None:
+    change(root)
     assert not unchanged.is_unchanged(root)
 
 
 def test_the_repository_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOOK_REPOSITORY", "https://example.org/a/b")
-    assert not unchanged.is_unchanged(root)
-
-
-def test_no_site_no_claim(root: Path) -> None:
-    (root / "_build" / "html" / "index.html").unlink()
-    assert not unchanged.is_unchanged(root)
-
-
-def test_a_build_in_progress_makes_no_claim(root: Path) -> None:
-    unchanged.forget(root)
     assert not unchanged.is_unchanged(root)
 
 
