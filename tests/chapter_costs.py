@@ -1,6 +1,6 @@
 """Measures each chapter while nbval runs it, and fails one that needs too much memory.
 
-`make costs` shows what was measured.
+`python -m bookbuild costs` shows what was measured.
 """
 
 from collections import defaultdict

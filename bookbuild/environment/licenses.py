@@ -38,7 +38,7 @@ SHIPPED = [
 HEAD = """\
 # Licenses of what this book uses
 
-Written by `make licenses`. The book's own licenses stand in [LICENSE](LICENSE).
+Written by `python -m bookbuild licenses`. The book's own licenses stand in [LICENSE](LICENSE).
 
 ## What the site ships
 

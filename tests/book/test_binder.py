@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from bookbuild.book import Book
-from bookbuild.sphinx.repository_links import repository_links
+from bookbuild.sphinx.repository import page_links
 
 
 def test_a_chapter_opens_as_a_notebook_on_binder(book: Book, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_binder_copies_the_book_before_it_installs(book: Book) -> None:
 def test_the_link_of_a_chapter_opens_its_file(book: Book) -> None:
     for chapter in book.chapters:
         path = chapter.path.relative_to(book.root).as_posix()
-        links = repository_links("https://github.com/owner/name", "main", path, "")
+        links = page_links("https://github.com/owner/name", path, "")
         assert links is not None
-        opened = urlsplit(links.binder).query.removeprefix("urlpath=lab/tree/")
+        opened = urlsplit(links["binder"]).query.removeprefix("urlpath=lab/tree/")
         assert book.root / opened == chapter.path

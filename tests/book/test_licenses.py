@@ -11,7 +11,9 @@ from bookbuild.errors import BookError
 
 def test_the_list_is_up_to_date(book: Book) -> None:
     written = licenses.path(book).read_text(encoding="utf-8")
-    assert written == licenses.text(licenses.pinned(book)), "run 'make licenses', and read it"
+    assert written == licenses.text(licenses.pinned(book)), (
+        "run 'python -m bookbuild licenses', and read it"
+    )
 
 
 # A program that is only run, to check the spelling: nothing of it becomes a part of the book.

@@ -90,22 +90,16 @@ def of_reference() -> Iterator[Row]:
         call = partial(f, ROWS[:2], ROWS, 4)
         yield row(f, call, ValueError, f.__name__, "grad_output", "(3, 4)", "(2, 4)")
     f = r.layer_norm_forward
-    yield from bad_eps(f, partial(f, ROWS), "layer_norm")
-    yield row(f, partial(f, 3.0), ValueError, "at least one", "()")
-    yield row(f, partial(f, ROWS, np.ones(3)), ValueError, "normalized_shape=(3,)", "(3, 4)")
-    for f in (
-        r.layer_norm_jacobian,
-        r.layer_norm_spectrum,
-        r.rms_norm_jacobian,
-        r.rms_norm_spectrum,
-    ):
-        yield from bad_eps(f, partial(f, ROWS[0]), "_norm")
-        yield row(f, partial(f, ROWS), ValueError, f.__name__, "(H,)", "(3, 4)")
-        yield row(f, partial(f, []), ValueError, f.__name__, "at least 1", "(0,)")
-        yield row(f, partial(f, ROWS[0] * 1j), TypeError, "x", "real", "complex128")
-    for f in (r.layer_norm_jacobian, r.rms_norm_jacobian):
-        call = partial(f, ROWS[0], weight=np.ones(3))
-        yield row(f, call, ValueError, "weight", "(4,)", "(3,)")
+    yield from bad_eps(f, partial(f, ROWS, 4), f.__name__)
+    yield row(f, partial(f, 3.0, ()), ValueError, "at least one", "()")
+    yield row(f, partial(f, ROWS, 3), ValueError, f.__name__, "normalized_shape=(3,)", "(3, 4)")
+    f = r.layer_norm_jacobian
+    yield from bad_eps(f, partial(f, ROWS[0]), f.__name__)
+    yield row(f, partial(f, ROWS), ValueError, f.__name__, "(H,)", "(3, 4)")
+    yield row(f, partial(f, []), ValueError, f.__name__, "at least 1", "(0,)")
+    yield row(f, partial(f, ROWS[0] * 1j), TypeError, f.__name__, "x", "real", "complex128")
+    call = partial(f, ROWS[0], weight=np.ones(3))
+    yield row(f, call, ValueError, f.__name__, "weight", "(4,)", "(3,)")
     yield from of_reference_channels()
 
 
@@ -436,7 +430,7 @@ def of_lstms() -> Iterator[Row]:
         yield row(kind, partial(make, dtype="half"), TypeError, name, "torch.dtype", "'half'")
         for bad, error, words in (
             ({"forget_bias": NAN}, ValueError, ("finite", "nan")),
-            ({"forget_bias": "1"}, TypeError, ("real number or None", "'1'")),
+            ({"forget_bias": "1"}, TypeError, ("real number", "'1'")),
             ({"forget_bias": 1.0, "bias": False}, ValueError, ("1.0", "bias=False")),
         ):
             yield row(kind, partial(make, **bad), error, name, "forget_bias", *words)
@@ -538,9 +532,9 @@ def of_sequences(
         ({"is_causal": 1}, TypeError, ("is_causal", "True or False", "1")),
         ({"need_weights": 1}, TypeError, ("need_weights", "True or False", "1")),
         ({mask: numbers(2, 3, 3)}, RuntimeError, (sees, "(4, 3, 3)", "(2, 3, 3)")),
-        ({padding: [False]}, TypeError, (sees, "padding mask", "tensor", "[False]")),
+        ({padding: [False]}, TypeError, (sees, "padding mask", "tensor", "list")),
         ({padding: hides[0]}, RuntimeError, (sees, "padding", "(2, 3)", "(3,)")),
-        ({mask: True}, TypeError, (sees, "mask", "tensor", "True")),
+        ({mask: True}, TypeError, (sees, "mask", "tensor", "bool")),
         ({mask: hides[:2]}, RuntimeError, (sees, "(3, 3)", "(2, 3)")),
         ({mask: hides.int()}, RuntimeError, (sees, "bool or floating", "int32")),
         ({mask: hides.to(META)}, RuntimeError, (sees, "cpu", META)),
@@ -665,8 +659,8 @@ def of_helpers() -> Iterator[Row]:
     yield row(digits.split, partial(digits.split, -1), ValueError, "split", "at least 0", "-1")
     yield row(digits.split, partial(digits.split, 0.5), TypeError, "split", "integer", "0.5")
     f, name, codes = text.windows, "windows", torch.arange(9)
-    yield row(f, partial(f, RNG, codes, 0, 3), ValueError, name, "at least 1", "count 0")
-    yield row(f, partial(f, RNG, codes, 3, 0), ValueError, name, "at least 1", "length 0")
+    yield row(f, partial(f, RNG, codes, 0, 3), ValueError, name, "count", "at least 1", "0")
+    yield row(f, partial(f, RNG, codes, 3, 0), ValueError, name, "length", "at least 1", "0")
     yield row(f, partial(f, RNG, codes, 1, 9), ValueError, name, "longer", "length 9", "9 char")
     yield row(f, partial(f, RNG, codes, 1, 2.5), TypeError, name, "length", "integer", "2.5")
     yield row(f, partial(f, 0, codes, 1, 2), TypeError, name, "numpy.random.Generator", "int")
@@ -754,7 +748,6 @@ NOTHING_TO_REFUSE = {
     "History": "a result",
     "Digits": "a result",
     "Split": "a result",
-    "split": "takes a seed, which NumPy checks",
     "Text": "a result",
     "load_digits": "takes nothing",
     "load_text": "takes nothing",
