@@ -51,11 +51,13 @@ def _run(options: argparse.Namespace, root: Path) -> None:
     from bookbuild.bugs.run import try_bugs
     from bookbuild.checks import check_links, lint_cells
     from bookbuild.environment import licenses, update_pins
+    from bookbuild.new_chapter import new_chapter
     from bookbuild.outputs import costs, differences, references
     from bookbuild.reproduce.reproduce import reproduce
 
     book, o = Book(root), options
     commands: dict[str, Callable[[], object]] = {
+        "chapter": lambda: new_chapter(book, o.name),
         "notebooks": lambda: references.renew(book, o.chapter, everything=o.all),
         "lint": lambda: lint_cells.lint(book),
         "check-links": lambda: check_links.check(book),
@@ -82,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
     for name, what in (("book", "build the site"), ("pdf", "build the site and print it as a PDF")):
         add(name, what).add_argument("--verbose", action="store_true", help="show what Sphinx does")
+    add("chapter", "start a chapter from the template").add_argument("name", help="part/chapter")
     notebooks = add("notebooks", "renew the references", "chapter", "such as formula/step-by-step")
     notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
     add("lint", "check the code cells of chapters")

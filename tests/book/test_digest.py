@@ -48,8 +48,8 @@ def test_what_outputs_follow_from(
     ],
 )
 def test_data_counts_where_it_is_named(small: SmallBook, file: str, old: str, new: str) -> None:
-    data = small.book.package / "measurements" / "numbers.json"
-    data.parent.mkdir()
+    data = small.book.package / "measurements" / "part" / "numbers.json"
+    data.parent.mkdir(parents=True)
     path = small.book.root / file
     unnamed = digest_of(small)
     data.write_text("[1]")

@@ -211,5 +211,5 @@ def test_bad_arguments_are_refused_at_construction(arguments, error, message):
         nn.LayerNorm(**arguments)
 
 
-def test_the_form_is_printed_unless_it_is_the_default():
-    assert repr(LayerNorm(4, form="rows")).endswith("bias=True, form='rows')")
+def test_the_implementation_is_printed_unless_it_is_the_default():
+    assert repr(LayerNorm(4, implementation="fused")).endswith("bias=True, implementation='fused')")

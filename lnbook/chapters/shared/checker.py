@@ -34,7 +34,13 @@ Arguments = ParamSpec("Arguments")
 
 
 class NotYet(Exception):  # noqa: N818, since for the reader it is no error
-    """What to tell the reader about an answer that isn't right yet."""
+    """What to tell the reader about an answer that isn't right yet.
+
+    Example:
+        >>> raise NotYet("Your mean is the median.")
+        Traceback (most recent call last):
+        lnbook.chapters.shared.checker.NotYet: Your mean is the median.
+    """
 
 
 @dataclass(frozen=True)
