@@ -1,27 +1,13 @@
 """The checkers of the chapter on the LSTM's cell."""
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from lnbook.chapters.lstm.cell import exercises
-from lnbook.chapters.shared.checker import Verdict
-
-
-def test_forget_bias() -> None:
-    right = exercises.FORGET_BIAS
-    assert (1 / (1 + np.exp(-right))) ** 100 == pytest.approx(0.5)
-    for answer in (right, torch.tensor(right), np.float64(right), 4.97, 4.96, 4.965):
-        assert exercises.check_forget_bias(answer).correct
-    for message, wrong in exercises.FORGET_BIAS_MISTAKES.items():
-        assert exercises.check_forget_bias(wrong) == Verdict(False, message)
-    for answer in (2, 5, 50, -1000.0):
-        assert "after 100 steps" in exercises.check_forget_bias(answer).message
 
 
 def one_call(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -33,27 +19,11 @@ def group_norm(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return functional.group_norm(a, 4, weight, bias)
 
 
-def by_the_module(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    size = a.shape[-1] // 4
-    norm = torch.nn.LayerNorm(size, dtype=a.dtype)
-    return norm(a.view(-1, 4, size)).flatten(1) * weight + bias
-
-
 def by_hand(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     z = a.unflatten(1, (4, -1))
     z = z - z.mean(2, keepdim=True)
     z = z / torch.sqrt(z.square().mean(2, keepdim=True) + 1e-5)
     return z.flatten(1) * weight + bias
-
-
-@pytest.mark.parametrize("function", [one_call, group_norm, by_the_module, by_hand])
-def test_norm_each_gate_right(function: exercises.Norm) -> None:
-    assert exercises.check_norm_each_gate(function).correct
-
-
-@pytest.mark.parametrize(("message", "wrong"), exercises.NORM_MISTAKES.items())
-def test_norm_each_gate_wrong(message: str, wrong: exercises.Norm) -> None:
-    assert exercises.check_norm_each_gate(wrong) == Verdict(False, message)
 
 
 def four_calls(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -62,33 +32,7 @@ def four_calls(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.cat([functional.layer_norm(z, (size,), w, b) for z, w, b in parts], dim=1)
 
 
-def in_place(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return a.copy_(one_call(a, weight, bias))
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (four_calls, "it takes 4 calls"),
-        (in_place, "changes its input"),
-        (lambda _a, _w, _b: "y", "should return a tensor"),
-        (lambda a, w, b: one_call(a, w, b).view(len(a), 4, -1), "has the shape (3, 4, 5)"),
-        (lambda a, w, b: 1.01 * one_call(a, w, b), "differ from those of four norms"),
-    ],
-)
-def test_norm_each_gate_other_faults(function: Any, message: str) -> None:
-    verdict = exercises.check_norm_each_gate(function)
-    assert not verdict.correct
-    assert message in verdict.message
-
-
-def layers(
-    *,
-    copied: bool = True,
-    aliased: bool = False,
-    mistake: str = "",
-    stacked: bool = False,
-) -> Callable[..., Any]:
+def layers(*, copied=True, aliased=False, mistake="", end=lambda h, c: (h, c)):
     """A function that runs the layers, with the given faults."""
 
     def run(cells: Any, x: Tensor, states: Any = None) -> Any:
@@ -100,68 +44,66 @@ def layers(
         for x_t in x.unbind(1):
             y = x_t
             for layer, cell in enumerate(cells):
-                old = (h[layer], c[layer]) if mistake != "forgetful" else (0 * h[layer],) * 2
-                h[layer], c[layer] = cell(x_t if mistake == "parallel" else y, old)
+                read = x_t if mistake == "parallel" else y
+                h[layer], c[layer] = cell(read, (h[layer], c[layer]))
                 y = h[layer]
             outputs.append(h[0] if mistake == "first" else y)
-        ends = (c, h) if mistake == "swapped" else (h, c)
-        if mistake == "float32":
-            ends = [[state.float() for state in layer] for layer in ends]
-        if stacked:
-            ends = torch.stack(ends[0]), torch.stack(ends[1])
-        return torch.stack(outputs, 1), ends
+        return torch.stack(outputs, 1), end(h, c)
 
     return run
 
 
-def test_layers_right() -> None:
-    assert exercises.check_layers(layers()).correct
-    assert exercises.check_layers(layers(stacked=True)).correct
+def forgetful(cells: Any, x: Tensor, states: Any = None) -> Any:
+    outputs = [layers()(cells, x_t[:, None], states) for x_t in x.unbind(1)]
+    return torch.cat([output for output, _ in outputs], 1), outputs[-1][1]
 
 
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (layers(aliased=True, copied=False), "Without states, h and c are one and the same list"),
-        (layers(copied=False), "changed the caller's states"),
-        (layers(mistake="parallel"), "second layer reads the input"),
-        (layers(mistake="zeros"), "it starts from zeros"),
-        (layers(mistake="first"), "those of the first layer"),
-        (layers(mistake="swapped"), "the states returned are not those"),
-        (layers(mistake="float32"), "the states returned are not those"),
-        (lambda _cells, x, _states=None: x, "the pair (outputs, states)"),
-        (lambda _cells, x, _states=None: (x.transpose(0, 1), None), "has the shape (4, 2, 3)"),
-        (lambda _cells, x: (x, None), "outputs are not those"),
+def copies_only_lists(cells: Any, x: Tensor, states: Any = None) -> Any:
+    return layers(copied=not states or isinstance(states[0], list))(cells, x, states)
+
+
+# For each checker: a few words of its verdict, and the answer that gets it.
+ANSWERS = {
+    exercises.check_forget_bias: [
+        ("Correct.", torch.logit(torch.tensor(0.5) ** 0.01)),
+        ("Correct.", 4.97),
+        ("Correct.", 4.96),
+        *exercises.FORGET_BIAS_MISTAKES.items(),
+        ("after 100 steps 0.49 is left", 4.94),
+        ("after 100 steps 0.51 is left", 5),
+        ("after 100 steps 0 is left", -1000.0),
     ],
-)
-def test_layers_wrong(function: Any, message: str) -> None:
-    verdict = exercises.check_layers(function)
-    assert not verdict.correct
-    assert message in verdict.message
+    exercises.check_norm_each_gate: [
+        ("Correct.", one_call),
+        ("Correct.", group_norm),
+        ("Correct.", by_hand),
+        *exercises.NORM_MISTAKES.items(),
+        ("it takes 4 calls", four_calls),
+        ("should return a tensor", lambda _a, _w, _b: "y"),
+        ("differ from those of four norms", lambda a, w, b: 5e-9 + one_call(a, w, b)),
+    ],
+    exercises.check_layers: [
+        ("Correct.", layers()),
+        ("Correct.", layers(end=lambda h, c: (torch.stack(h), torch.stack(c)))),
+        ("Without states, h and c are one and the same list", layers(aliased=True, copied=False)),
+        ("changed the caller's states", layers(copied=False)),
+        ("not handed from step to step", forgetful),
+        ("With states in tensors: your function changed", copies_only_lists),
+        ("With states in lists, your function raised", lambda cells, x: layers()(cells, x)),
+        ("second layer reads the input", layers(mistake="parallel")),
+        ("it starts from zeros", layers(mistake="zeros")),
+        ("those of the first layer", layers(mistake="first")),
+        ("the states returned are not those", layers(end=lambda h, c: (c, h))),
+        ("the states returned", layers(end=lambda *e: [torch.stack(s).float() for s in e])),
+        ("the pair (outputs, states)", lambda _cells, x, _states=None: x),
+        ("outputs are not those", lambda _cells, x: (x, None)),
+    ],
+}
 
 
-def test_layers_that_hand_nothing_on() -> None:
-    def forgetful(cells: Any, x: Tensor, states: Any = None) -> Any:
-        run = layers()
-        outputs = [run(cells, x[:, t : t + 1], states) for t in range(x.shape[1])]
-        return torch.cat([output for output, _ in outputs], 1), outputs[-1][1]
-
-    assert "not handed from step to step" in exercises.check_layers(forgetful).message
-
-
-def test_layers_tells_of_tensors_changed_in_place() -> None:
-    def run(cells: Any, x: Tensor, states: Any = None) -> Any:
-        copied = isinstance(states, tuple) and isinstance(states[0], list)
-        return layers(copied=copied or states is None)(cells, x, states)
-
-    verdict = exercises.check_layers(run)
-    assert "With states in tensors: your function changed" in verdict.message
-
-
-def test_layers_tells_of_an_error() -> None:
-    def run(cells: Any, x: Tensor) -> Any:
-        return layers()(cells, x)
-
-    assert "With states in lists, your function raised TypeError" in (
-        exercises.check_layers(run).message
-    )
+@pytest.mark.parametrize("check", ANSWERS)
+def test_answers_get_their_verdict(check) -> None:
+    for words, *answer in ANSWERS[check]:
+        verdict = check(*answer)
+        assert words in repr(verdict)
+        assert verdict.correct == (words == "Correct.")

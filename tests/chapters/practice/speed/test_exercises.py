@@ -10,54 +10,15 @@ from lnbook.chapters.practice.speed import exercises
 ARRAY = 4096 * 1024 * 2
 
 
-def test_traffic_right() -> None:
-    assert exercises.check_rms_traffic(forward=2 * ARRAY, backward=3 * ARRAY).correct
-
-
-@pytest.mark.parametrize(
-    ("forward", "backward", "expected"),
-    [
-        (..., ..., "Forward is still missing"),
-        (ARRAY, 3 * ARRAY, "Forward: that is one array"),
-        (3 * ARRAY, 3 * ARRAY, "Forward: that is a pass too many"),
-        (4 * ARRAY, 3 * ARRAY, "Forward: bfloat16 takes 2 bytes"),
-        (2, 3, "Forward: that is a number of arrays"),
-        (5 * ARRAY, 3 * ARRAY, "Forward: count the arrays"),
-        (2 * ARRAY, ..., "Backward is still missing"),
-        (2 * ARRAY, 2 * ARRAY, "Backward: that is two arrays"),
-        (2 * ARRAY, 4 * ARRAY, "Backward: that is an array too many"),
-        (2 * ARRAY, 6 * ARRAY, "Backward: bfloat16 takes 2 bytes"),
-        (2 * ARRAY, 3 * ARRAY / 2, "Backward: that is the number of elements"),
-    ],
-)
-def test_traffic_names_each_mistake(forward, backward, expected: str) -> None:
-    verdict = exercises.check_rms_traffic(forward=forward, backward=backward)
-    assert not verdict.correct
-    assert expected in verdict.message
-
-
-def rms(x, weight, eps, height, out, *, r=None, change=lambda c: c):
+def rms(x, weight, eps, height, out, r=lambda n, h, e: (n.square() / h + e).rsqrt()):
     for start in range(0, len(x), height):
         rows = slice(start, start + height)
-        block = change(x[rows])
-        norm = torch.linalg.vector_norm(block, dim=1, keepdim=True)
-        scale = (
-            (norm.square() / x.shape[1] + eps).rsqrt() if r is None else r(norm, x.shape[1], eps)
-        )
-        torch.mul(block, scale, out=out[rows]).mul_(weight)
-
-
-def whole(x, weight, eps, height, out):
-    rms(x, weight, eps, len(x), out)
+        norm = torch.linalg.vector_norm(x[rows], dim=1, keepdim=True)
+        torch.mul(x[rows], r(norm, x.shape[1], eps), out=out[rows]).mul_(weight)
 
 
 def without_last_block(x, weight, eps, height, out):
-    end = len(x) // height * height
-    rms(x[:end], weight, eps, height, out[:end])
-
-
-def in_place(x, weight, eps, height, out):
-    out.copy_(x.mul_(2))
+    rms(x[:20], weight, eps, height, out[:20])
 
 
 def wasteful(x, weight, eps, height, out):
@@ -65,42 +26,6 @@ def wasteful(x, weight, eps, height, out):
         block = x[start : start + height]
         r = (block.square().mean(1, keepdim=True) + eps).rsqrt()
         out[start : start + height] = weight * (block * r)
-
-
-def no_weight(x, weight, eps, height, out):
-    rms(x, torch.ones_like(weight), eps, height, out)
-
-
-def with_mean(x, weight, eps, height, out):
-    rms(x, weight, eps, height, out, change=lambda block: block - block.mean(1, keepdim=True))
-
-
-def test_rms_blocks_right() -> None:
-    assert exercises.check_rms_blocks(rms).correct
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (lambda *_: None, "Nothing was written"),
-        (lambda *_: 1 / 0, "raised ZeroDivisionError"),
-        (in_place, "changed x"),
-        (without_last_block, "The last 3 of 23 rows are missing"),
-        (whole, "bytes at once, where a block has 2,048"),
-        (wasteful, "write 4 arrays"),
-        (no_weight, "The weight is missing"),
-        (with_mean, "subtracted the mean"),
-        (lambda *a: rms(*a, r=lambda n, h, e: n.square().div(h).rsqrt()), "eps is missing"),
-        (lambda *a: rms(*a, r=lambda n, h, e: 1 / (n.square().div(h).sqrt() + e)), "outside"),
-        (lambda *a: rms(*a, r=lambda n, h, e: (n.square() + e).rsqrt()), "summed, not averaged"),
-        (lambda *a: rms(*a, r=lambda n, h, e: 1 / (n.square() / h + e)), "Take its root"),
-        (lambda *a: rms(*a, r=lambda n, h, e: n), "Compare one row"),
-    ],
-)
-def test_rms_blocks_names_each_mistake(function, expected: str) -> None:
-    verdict = exercises.check_rms_blocks(function)
-    assert not verdict.correct
-    assert expected in verdict.message
 
 
 def timer(*, warm=True, in_turn=True, middle=statistics.median, upside_down=False):
@@ -113,20 +38,12 @@ def timer(*, warm=True, in_turn=True, middle=statistics.median, upside_down=Fals
         if warm:
             first(), second()
         if in_turn:
-            pairs = [(seconds(first), seconds(second)) for _ in range(rounds)]
-            ratio = middle([b / a for a, b in pairs])
-        else:
-            base = middle([seconds(first) for _ in range(rounds)])
-            ratio = middle([seconds(second) for _ in range(rounds)]) / base
-        return 1 / ratio if upside_down else ratio
+            ratios = [1 / seconds(first) * seconds(second) for _ in range(rounds)]
+            return middle(ratios) ** (-1 if upside_down else 1)
+        base = middle([seconds(first) for _ in range(rounds)])
+        return middle([seconds(second) for _ in range(rounds)]) / base
 
     return measure
-
-
-def test_timer_right() -> None:
-    assert exercises.check_timer(timer()).correct
-    # The median forgives one cold round among many.
-    assert exercises.check_timer(timer(warm=False)).correct
 
 
 def totals(first, second, clock, rounds):
@@ -147,21 +64,59 @@ def once_each(first, second, clock, rounds):
     return (clock() - middle) / (middle - start)
 
 
-@pytest.mark.parametrize(
-    ("measure", "expected"),
-    [
-        (lambda *_: 1.0, "never called"),
-        (lambda first, second, *_: first(), "still missing"),
-        (lambda *_: 1 / 0, "raised ZeroDivisionError"),
-        (timer(upside_down=True), "upside down"),
-        (timer(middle=statistics.mean), "take the median of these"),
-        (totals, "both spoil it"),
-        (timer(in_turn=False), "run the two in turn"),
-        (once_each, "The first calls spoil it"),
-        (timer(in_turn=False, middle=statistics.mean), "where the truth is 1.5"),
+# For each checker: a few words of its verdict, and the answer that gets it.
+ANSWERS = {
+    exercises.check_rms_traffic: [
+        ("Correct.", 2 * ARRAY, 3 * ARRAY),
+        ("Forward: that is one array", ARRAY, 3 * ARRAY),
+        ("Forward: that is a pass too many", 3 * ARRAY, 3 * ARRAY),
+        ("Forward: bfloat16 takes 2 bytes", 4 * ARRAY, 3 * ARRAY),
+        ("Forward: that is a number of arrays", 2, 3),
+        ("Forward: count the arrays", 2 * ARRAY + 1, 3 * ARRAY),
+        ("Backward: that is two arrays", 2 * ARRAY, 2 * ARRAY),
+        ("Backward: that is an array too many", 2 * ARRAY, 4 * ARRAY),
+        ("Backward: bfloat16 takes 2 bytes", 2 * ARRAY, 6 * ARRAY),
+        ("Backward: that is the number of elements", 2 * ARRAY, 3 * ARRAY / 2),
     ],
-)
-def test_timer_names_each_mistake(measure, expected: str) -> None:
-    verdict = exercises.check_timer(measure)
-    assert not verdict.correct
-    assert expected in verdict.message
+    exercises.check_rms_blocks: [
+        ("Correct.", rms),
+        ("Nothing was written", lambda *_: None),
+        ("changed x", lambda x, *rest: rms(x.mul_(2), *rest)),
+        ("The last 3 of 23 rows are missing", without_last_block),
+        (
+            "bytes at once, where a block has 2,048",
+            lambda x, w, eps, height, out: rms(x, w, eps, len(x), out),
+        ),
+        ("write 4 arrays", wasteful),
+        ("The weight is missing", lambda x, w, *rest: rms(x, w**0, *rest)),
+        ("subtracted the mean", lambda x, *rest: rms(x - x.mean(1, keepdim=True), *rest)),
+        ("eps is missing", lambda *a: rms(*a, r=lambda n, h, e: n.square().div(h).rsqrt())),
+        ("outside", lambda *a: rms(*a, r=lambda n, h, e: 1 / (n.square().div(h).sqrt() + e))),
+        ("summed, not averaged", lambda *a: rms(*a, r=lambda n, h, e: (n.square() + e).rsqrt())),
+        ("Take its root", lambda *a: rms(*a, r=lambda n, h, e: 1 / (n.square() / h + e))),
+        (
+            "Compare one row",
+            lambda *a: rms(*a, r=lambda n, h, e: (n.square() / h + e).rsqrt() + 5e-10),
+        ),
+    ],
+    exercises.check_timer: [
+        ("Correct.", timer()),
+        ("Correct.", timer(warm=False)),
+        ("never called", lambda *_: 1.0),
+        ("upside down", timer(upside_down=True)),
+        ("take the median of these", timer(middle=statistics.mean)),
+        ("both spoil it", totals),
+        ("run the two in turn", timer(in_turn=False)),
+        ("The first calls spoil it", once_each),
+        ("where the truth is 1.5", lambda *given: 1.1 * timer()(*given)),
+        ("where the truth is 1.5", timer(in_turn=False, middle=statistics.mean)),
+    ],
+}
+
+
+@pytest.mark.parametrize("check", ANSWERS)
+def test_answers_get_their_verdict(check) -> None:
+    for words, *answer in ANSWERS[check]:
+        verdict = check(*answer)
+        assert words in repr(verdict)
+        assert verdict.correct == (words == "Correct.")
