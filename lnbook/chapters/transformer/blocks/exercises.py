@@ -215,6 +215,7 @@ def _pre(
     """A Pre-LN block: which norm each branch reads, whether it changes the stream, and the sum."""
     parts = PreLNBlock(D_MODEL, NHEAD, FEED_FORWARD, 0.0, dtype=torch.float64)
     parts.load_state_dict(right.state_dict())
+    branches: tuple[Callable[[Tensor], Tensor], ...]
     branches = (lambda h: parts.self_attn(h, hidden, padding), parts.feed_forward)
     for branch, norm, changed, added in zip(branches, norms, on_stream, residual, strict=True):
         read = x if norm is None else getattr(parts, norm)(x)
