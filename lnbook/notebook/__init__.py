@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 
 from lnbook._build import FIGURE_SNAPSHOT
 from lnbook.notebook.figure_snapshot import describe
+from lnbook.notebook.results import checks, table
 from lnbook.notebook.style import RC_PARAMS
 
-__all__ = ["THREADS", "set_up"]
+__all__ = ["THREADS", "checks", "set_up", "table"]
 
 THREADS = "LNBOOK_THREADS"  # set to 2 to see that no output depends on it
 LARGEST_SEED = 2**32 - 1
