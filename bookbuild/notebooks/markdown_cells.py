@@ -222,7 +222,13 @@ class PageWriter:
         children = list(node.children)
         if children and isinstance(children[0], nodes.title):
             name = self.inline(children.pop(0).children)
-        if "dropdown" in node.get("classes", ()):
+        if "ln-deeper" in node.get("classes", ()):
+            # Not folded: in a notebook, that would hide the rest of the section as well.
+            yield Heading(self._level + 1, name)
+            for child in children:
+                yield from self.blocks(child)
+            yield "---"
+        elif "dropdown" in node.get("classes", ()):
             yield _fold(name, self._text(children))
         else:
             yield _quote(f"**{name}**\n\n{self._text(children)}")

@@ -108,6 +108,20 @@ SVG("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'>"
 Read **slowly**.
 ```
 
+Who wants more opens [the box](box).
+
+```{deeper-start} Twice the *value*
+:label: box
+```
+A box holds code:
+
+```{code-cell}
+print("twice:", 2 * value)
+```
+
+```{deeper-end}
+```
+
 ```{exercise-start} Add
 :label: add-one
 ```
@@ -167,6 +181,8 @@ def add_rich_chapter(small: SmallBook) -> None:
         .replace("name: drawing", "name: drawing-2")
         .replace("words", "words-2")
         .replace("add-one", "add-two")
+        .replace("(box)", "(box-2)")
+        .replace("label: box", "label: box-2")
         .replace("think", "think-2")
         .replace("second.md#next-section", "chapter.md")
     )

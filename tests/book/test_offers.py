@@ -52,6 +52,17 @@ def text(small: SmallBook) -> str:
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
 
+def test_a_box_to_go_deeper_holds_code_and_can_be_linked_to(site: SmallBook) -> None:
+    page = soup(site, "part/chapter")
+    box = page.select_one("details.ln-deeper")
+    assert box is not None
+    assert box.summary.get_text() == "Going deeper: Twice the value"
+    assert "print" in box.select_one(".cell_input").get_text()
+    assert "Add 1" not in box.get_text()
+    assert page.select(f"a[href='#{box['id']}']")
+    assert "### Going deeper: Twice the *value*" in text(site)
+
+
 def test_head_of_a_chapter(site: SmallBook) -> None:
     page = soup(site, "part/chapter")
     head = page.select_one("h1 + .ln-chapter-head")
