@@ -1,4 +1,4 @@
-# `make help` lists the commands. Each sets up what it needs.
+# `make help` lists the commands. Each one sets up whatever it needs.
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -12,25 +12,25 @@ TEXTS := book lnbook bookbuild benchmarks mutation tests .ci .github $(wildcard 
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
-	@printf '  make %-12s %s\n' check-oldest 'test lnbook with the oldest packages that it supports; check-newest: with the newest'
+	@printf '  make %-12s %s\n' check-oldest 'test lnbook with the oldest supported packages; check-newest: with the newest'
 	@printf '\nVariables:\n'
 	@awk -F '^#= ' '/^#= /{print "  " $$2}' Makefile
 
-#= PYTHON=python3.12     the Python to make the environment with, 3.11 or newer
-#= TORCH_INDEX=address   where to get PyTorch; "default": pip's own index, with CUDA on Linux
+#= PYTHON=python3.12     the Python to create the environment with, 3.11 or newer
+#= TORCH_INDEX=address   where to get PyTorch; "default" is pip's own index (with CUDA on Linux)
 #= NAME=part/chapter     for chapter, test, notebooks and reproduce; part/chapter/record for measure
-#= ALL=1                 for notebooks and bugs: everything, changed or not, needed or not
-#= SETTINGS="noise-0 sse"  for reproduce: some settings;  CHANGED=1: only what has changed
-#= SAMPLE=1 RUNS=3       for lighthouse: a few pages only;  how often a page is measured
+#= ALL=1                 for notebooks and bugs: all of them, even if nothing changed
+#= SETTINGS="noise-0 sse"  for reproduce: only these settings;  CHANGED=1: only chapters that changed
+#= SAMPLE=1 RUNS=3       for lighthouse: only a few pages;  how often to measure each page
 #= AGAIN=1 CHROMIUM=program BOOK_URL=https://...   for mutation (what survived last), the browser, a published site
 #= BUG="name" MODULES=functional PACKAGE=name PORT=8001   for bugs, mutation, update, serve
 
-book: $(READY) ## build the site, with warnings as errors (a minute; once, two to four more for the environment)
+book: $(READY) ## build the site, with warnings as errors (a minute; the first time, two to four more for the environment)
 	@$(RUN) bookbuild book
 
 serve: book ## show the site at http://127.0.0.1:8000/
 	@echo "http://127.0.0.1:$(PORT)/ (stop with Ctrl+C)"
-	@$(RUN) http.server --bind 127.0.0.1 --directory _build/html $(PORT) >/dev/null 2>_build/serve.log || [ $$? -eq 130 ] || { echo "error: the site cannot be served at port $(PORT): $$(tail -n 1 _build/serve.log)" >&2; exit 1; }
+	@$(RUN) http.server --bind 127.0.0.1 --directory _build/html $(PORT) >/dev/null 2>_build/serve.log || [ $$? -eq 130 ] || { echo "error: can't serve the site at port $(PORT): $$(tail -n 1 _build/serve.log)" >&2; exit 1; }
 
 lab: $(READY) ## open the chapters as notebooks in JupyterLab
 	@.venv/bin/jupyter lab book
@@ -38,12 +38,12 @@ lab: $(READY) ## open the chapters as notebooks in JupyterLab
 pdf: $(READY) ## build the site, and the book as one PDF (needs Chromium)
 	@$(RUN) bookbuild pdf
 
-# With NAME: one chapter. Its folders of code and tests have _ where its text and notebook have -.
+# With NAME: one chapter. The names of its code and test folders have _ where those of its text and notebook have -.
 FOLDER = $(subst -,_,$(NAME))
 RULES := $(addprefix tests/book/test_,book.py needs.py references.py terms.py tree.py)
 ONE = $(RULES) tests/chapters/shared/test_figures.py lnbook/chapters/$(FOLDER) tests/chapters/$(FOLDER) tests/notebooks/$(NAME).ipynb
 
-test: $(READY) ## lint, run every test that needs no browser, execute every chapter (9 minutes)
+test: $(READY) ## lint, run all tests that don't need a browser, execute every chapter (9 minutes)
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) bookbuild lint
@@ -61,47 +61,47 @@ lint: $(READY) ## format; check style, types and spelling (half a minute)
 chapter: $(READY) ## start a new chapter: NAME=part/chapter
 	@$(RUN) bookbuild chapter "$(NAME)"
 
-notebooks: $(READY) ## execute the chapters that changed, renew their references, show what differs
+notebooks: $(READY) ## execute the chapters that changed, update their stored outputs, show what differs
 	@$(RUN) bookbuild notebooks $(NAME) $(if $(ALL),--all)
 
-differences: $(READY) ## show how the references differ from the last commit
+differences: $(READY) ## show how stored outputs differ from the last commit
 	@$(RUN) bookbuild differences
 
 reproduce: $(READY) ## compare outputs under rounding noise and other code paths (an hour for all)
 	@$(RUN) bookbuild reproduce $(NAME) $(if $(SETTINGS),--settings $(SETTINGS)) $(if $(CHANGED),--changed)
 
-check-site: book ## open every page in a browser, print the PDF (needs Chromium, once a network; 7 minutes)
+check-site: book ## open every page in a browser, print the PDF (needs Chromium, and a network the first time; 7 minutes)
 	@$(RUN) pytest tests/site --ignore=tests/site/test_lighthouse.py --dist=loadgroup
 
-lighthouse: book ## let Lighthouse mark every page (needs Chromium, once a network; 20 minutes)
+lighthouse: book ## score every page with Lighthouse (needs Chromium, and a network the first time; 20 minutes)
 	@$(RUN) pytest tests/site/test_lighthouse.py --numprocesses=0 --lighthouse-runs=$(RUNS) $(if $(SAMPLE),--lighthouse-sample)
 	@$(RUN) tests.site.report
 
-measure: $(READY) ## train or time what takes long, and record it in lnbook/measurements
+measure: $(READY) ## run a long training or timing script and record its results in lnbook/measurements
 	@$(RUN) benchmarks $(NAME)
 
-bugs: $(READY) ## put known bugs into copies of lnbook: which chapter finds each? (long)
+bugs: $(READY) ## put known bugs into copies of lnbook: which chapter catches each one? (long)
 	@$(RUN) bookbuild bugs $(if $(BUG),"$(BUG)") $(if $(ALL),--all)
 
-mutation: $(READY) ## change the core in one place at a time: what does no test notice? (hours)
+mutation: $(READY) ## change the library in one place at a time: which changes does no test notice? (hours)
 	@$(RUN) mutation $(MODULES) $(if $(AGAIN),--again)
 
-# Each step is a make of its own, since the first changes what the others are made from.
+# Each step is a separate make, because the first one changes the inputs of the others.
 update: $(READY) ## raise the pinned versions, then execute everything again (needs a network)
 	@$(RUN) bookbuild update-pins $(PACKAGE) --index "$(filter-out default,$(TORCH_INDEX))"
 	@git diff --quiet constraints.txt || $(MAKE) --no-print-directory setup
 	@git diff --quiet constraints.txt || $(MAKE) --no-print-directory notebooks ALL=1
-	@git diff --quiet constraints.txt || echo "To keep it: make test, then commit. To see it again: make differences"
+	@git diff --quiet constraints.txt || echo "To keep the update, run make test and commit. To see the differences again, run make differences"
 
-clean: ## remove everything that was built, except the environment
+clean: ## remove all build products except the environment
 	@rm -rf _build build lnbook.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find book lnbook bookbuild tests -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
-	@echo "Removed everything that was built; the environment .venv stays"
+	@echo "Removed all build products; the environment in .venv is still there"
 
-setup: $(READY) ## make the environment in .venv, or renew it after a change of versions
+setup: $(READY) ## create the environment in .venv, or update it after a change of versions
 
-# What lnbook promises of other versions than the pinned ones: its tests pass. Outputs of chapters are
-# promised for the pinned ones alone.
+# With versions other than the pinned ones, lnbook promises only that its tests pass; identical chapter
+# outputs are promised for the pinned ones alone.
 check-oldest: CONSTRAINTS := --constraint constraints-oldest.txt
 check-oldest check-newest: check-%:
 	@$(PYTHON) -m venv --clear .venv-$*
@@ -109,5 +109,5 @@ check-oldest check-newest: check-%:
 	@.venv-$*/bin/python -m pytest tests/library tests/property
 
 $(READY): pyproject.toml constraints.txt bookbuild/environment/bootstrap.py
-	@command -v $(PYTHON) >/dev/null || { echo "error: there is no '$(PYTHON)' here: install Python 3.11 or newer, or name one with PYTHON=..." >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "error: '$(PYTHON)' not found. Install Python 3.11 or newer, or choose one with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) bookbuild/environment/bootstrap.py --index "$(TORCH_INDEX)"
