@@ -21,6 +21,18 @@ def projected(weight, bias):
     return [project @ torch.tensor(weight), project @ torch.tensor(bias)]
 
 
+@pytest.mark.parametrize(("h", "k"), exercises.SIZES)
+def test_no_group_sticks_out_further_than_the_bound(h: int, k: int) -> None:
+    group = np.zeros(h)
+    group[:k] = 1.0
+    bound = np.sqrt((h - k) / k)
+    assert reference.layer_norm(group, h, eps=0.0)[0] == pytest.approx(bound)
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(200, h))
+    rows[:, :k] = rng.normal(0.0, 5.0, size=(200, 1))
+    assert np.all(reference.layer_norm(rows, h, eps=0.0)[:, 0] <= bound + 1e-12)
+
+
 def test_what_is_right_turns_layer_norm_into_rms_norm() -> None:
     rng = np.random.default_rng(5)
     weight, bias, x = rng.normal(size=(6, 4)), rng.normal(size=6), rng.normal(size=(9, 4))
@@ -36,25 +48,23 @@ TOLD = {
         (10 + 2 * XHAT, RIGHT),
         ([9.46, 7.86, 12.67], RIGHT),
         ([5.0, 5.0, 5.0], "This row is constant"),
-        (10 + 2 * CENTERED, "Divide them by their own deviation first"),
-        (2 * XHAT, "the mean is not: add 10"),
+        (10 + 2 * CENTERED, "Divide them by their standard deviation first"),
+        (2 * XHAT, "the mean isn't: add 10"),
         (10 + XHAT, "multiply by 2 before you add 10"),
         (10 * XHAT + 2, "You swapped the two"),
-        (10 + 4 * XHAT, "That scale is the variance"),
+        (10 + 4 * XHAT, "You multiplied by the variance instead"),
         (10 - 2 * XHAT, "upside down"),
-        (10 + CENTERED, "with its old deviation"),
+        (10 + CENTERED, "with its old standard deviation"),
         (ROW, "Your row has mean 4.67, standard deviation 2.49"),
-        (10 + 2 * XHAT + [0, 0, 0.02], "asked for: 10, 2 and [-0.27 -1.07  1.34]"),
+        (10 + 2 * XHAT + [0, 0, 0.02], "should be 10, 2 and [-0.27 -1.07  1.34]"),
     ],
-    exercises.check_stands_out: [
-        ([7.0, -2, -2, -2, -2], RIGHT),
-        (1e6 * np.eye(5)[0], RIGHT),
-        (np.ones(5), "This row is constant"),
-        ([-1, 0, 0, 0, 0], "as far down as possible"),
-        ([0, 1, 0, 0, 0], "is -0.500. Make the first feature the largest one."),
-        ([5, 4, 3, 2, 1], "is 1.414. A larger one is possible."),
-        ([20, 1, 0, 0, 0], "is 1.998. A larger one is possible."),
-        ([0.01, 0, 0, 0, 0], "small next to the root of eps"),
+    exercises.check_group: [
+        (lambda h, k: np.sqrt(h / k - 1), RIGHT),
+        (lambda h, k: torch.tensor((h - k) / k).sqrt(), RIGHT),
+        *((wrong, text) for text, wrong in exercises.GROUP_MISTAKES.items()),
+        (lambda h, k: 1.0, "For H = 5 and k = 1 you get 1.000, but the largest"),
+        (lambda h, k: None, "returns nothing"),
+        (lambda h: h, "takes 1 positional argument"),
     ],
     exercises.check_center_weights: [
         *(
