@@ -14,7 +14,12 @@ from torch import Tensor, nn
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 from lnbook.transformer import PostLNBlock, PreLNBlock
 
-__all__ = ["check_merged_mask", "check_pre_block", "check_silent_branches"]
+__all__ = [
+    "check_branch_scale",
+    "check_merged_mask",
+    "check_pre_block",
+    "check_silent_branches",
+]
 
 Array = NDArray[np.float64]
 
@@ -25,13 +30,13 @@ SILENT_NORMALIZED = np.array([-1.0, -1.0, 1.0, 1.0])
 SILENT = "the branches write 0, but the stream still carries the token."
 NORMALIZED_MISTAKES = {
     SILENT: 0 * SILENT_ROW,
-    "that is the token itself. A norm stands on this stream.": SILENT_ROW,
-    "that is only centered. Divide by the standard deviation, too.": SILENT_ROW - 2.0,
+    "that's the token itself. This stream passes through norms.": SILENT_ROW,
+    "that's only centered. Divide by the standard deviation, too.": SILENT_ROW - 2.0,
     "divide by the standard deviation, not by the variance.": (SILENT_ROW - 2.0) / 4.0,
 }
 PLAIN_MISTAKES = {
     SILENT: 0 * SILENT_ROW,
-    "no norm stands on this stream, only in front of the branches.": SILENT_NORMALIZED,
+    "this stream passes through no norm. The norms are inside the branches.": SILENT_NORMALIZED,
     "each block adds 0 to the token, not the token itself.": 2.0**6 * SILENT_ROW,
     "each branch adds 0 to the token, not the token itself.": 2.0**12 * SILENT_ROW,
 }
@@ -39,7 +44,7 @@ PLAIN_MISTAKES = {
 
 @checker
 def check_silent_branches(post: Any = None, pre: Any = None, pre_final: Any = None) -> str:
-    r"""Check what six blocks make of the token [0, 0, 4, 4] if all their branches write 0.
+    r"""Check what comes out of six blocks for the token [0, 0, 4, 4] if all branches write 0.
 
     With :math:`\gamma = 1`, :math:`\beta = 0` and :math:`\epsilon = 0`.
 
@@ -61,24 +66,90 @@ def check_silent_branches(post: Any = None, pre: Any = None, pre_final: Any = No
             as_array(answer, (4,), name),
             right,
             {f"{name}: {text}": wrong for text, wrong in mistakes.items()},
-            otherwise=f"{name} is off. Follow the thick line of the drawing: does it pass a norm?",
+            otherwise=f"{name} is off. Follow the thick line in the drawing: does it pass through a norm?",
             tolerance=1e-3,
         )
-    return "Norms on the stream change it; norms in the branches do not."
+    return "Norms on the stream change it, and norms inside the branches don't."
+
+
+VARIANCE_MISTAKES: dict[str, Callable[[int, float], float]] = {
+    "The stream starts with a variance of 1. Add it.": lambda k, v: k * v,
+    "Variances add up, standard deviations don't.": lambda k, v: (1 + k * v**0.5) ** 2,
+    "That's a standard deviation. Leave out the root.": lambda k, v: (1 + k * v) ** 0.5,
+    "Each branch adds v to the variance. It doesn't multiply it by 1 + v.": (
+        lambda k, v: (1 + v) ** k
+    ),
+    "K counts the branches, so don't double it.": lambda k, v: 1 + 2 * k * v,
+    "K branches with the same numbers would add K squared times v. These are independent.": (
+        lambda k, v: 1 + k**2 * v
+    ),
+}
+FACTOR_MISTAKES: dict[str, Callable[[int], float]] = {
+    "A factor s multiplies the variance by s squared, so 1 / K makes the branches too small.": (
+        lambda k: 1 / k
+    ),
+    "Your factor makes the branches larger. Turn it upside down.": lambda k: k**0.5,
+    "K counts the branches, two per block, so don't double it.": lambda k: (2 * k) ** -0.5,
+    "Only the branches are scaled, not the stream they're added to: leave out the 1.": (
+        lambda k: (1 + k) ** -0.5
+    ),
+}
+"""Wrong formulas, by the message that each one should get."""
+
+
+@checker
+def check_branch_scale(
+    variance: Callable[[int, float], Any], factor: Callable[[int], Any]
+) -> str:
+    r"""Check how the variance of a Pre-LN stream grows, and the factor that stops it.
+
+    The stream starts with variance 1, and each of K branches adds independent numbers of
+    variance v.
+
+    Args:
+        variance: takes K and v, and returns the variance of the stream after all branches.
+        factor: takes K, and returns what to multiply each branch by so that the variance ends
+            at :math:`1 + v`.
+
+    Example:
+        >>> check_branch_scale(lambda K, v: K * v, lambda K: 1 / K)
+        Not yet. The stream starts with a variance of 1. Add it.
+    """
+    for k, v in ((12, 0.25), (96, 2.0), (1, 0.5)):
+        with running("stream_variance", context=f"for K = {k} and v = {v}"):
+            given = variance(k, v)
+        judge(
+            as_array(given, (), "What stream_variance returns"),
+            1 + k * v,
+            {text: wrong(k, v) for text, wrong in VARIANCE_MISTAKES.items()},
+            otherwise=f"For K = {k} and v = {v}, the variance should be {1 + k * v:g}.",
+            tolerance=1e-6,
+        )
+    for k in (12, 96, 1):
+        with running("branch_factor", context=f"for K = {k}"):
+            given = factor(k)
+        judge(
+            as_array(given, (), "What branch_factor returns"),
+            k**-0.5,
+            {text: wrong(k) for text, wrong in FACTOR_MISTAKES.items()},
+            otherwise=f"For K = {k}, your factor doesn't end at a variance of 1 + v.",
+            tolerance=1e-6,
+        )
+    return "Scaled by one over the root of their number, the branches add v in total."
 
 
 Merge = Callable[[Tensor, Tensor], Tensor]
 
 MASK_MISTAKES: dict[str, Merge] = {
-    "Your mask is True where a key is hidden. The function wants True where it is shown.": (
+    "Your mask is True where a key is hidden. The function expects True where it's visible.": (
         lambda hidden, keys: hidden | keys
     ),
-    "Your mask leaves the padding out.": lambda hidden, keys: ~hidden,
-    "Your mask leaves attn_mask out.": lambda hidden, keys: ~keys,
+    "Your mask ignores the padding.": lambda hidden, keys: ~hidden,
+    "Your mask ignores attn_mask.": lambda hidden, keys: ~keys,
     "Your mask hides a key only where both masks hide it. One is enough.": (
         lambda hidden, keys: ~(hidden & keys)
     ),
-    "Your mask hides padded queries. Padding belongs on the axis of the keys, the last.": (
+    "Your mask hides padded queries. Padding belongs on the last axis, that of the keys.": (
         lambda hidden, keys: ~(hidden | keys.mT)
     ),
     "Your mask inverts only attn_mask.": lambda hidden, keys: ~hidden & keys,
@@ -89,18 +160,18 @@ MASK_MISTAKES: dict[str, Merge] = {
 
 @checker
 def check_merged_mask(function: Merge) -> str:
-    """Check a function that merges two masks of PyTorch's modules for the function of attention.
+    """Check a function that merges two masks of PyTorch's modules into one for the function.
 
     Calls `function(attn_mask, key_padding_mask)` with bool tensors of the shapes `(L, L)` and
     `(N, L)`, in which True hides a key.
 
     Args:
-        function: returns a bool tensor in which True shows a key, of a shape that broadcasts
-            from `(N, 1, L, L)` to `(N, heads, L, L)`.
+        function: returns a bool tensor in which True makes a key visible, in a shape that
+            broadcasts from `(N, 1, L, L)` to `(N, heads, L, L)`.
 
     Example:
         >>> check_merged_mask(lambda attn_mask, key_padding_mask: ~attn_mask)
-        Not yet. Your mask leaves the padding out.
+        Not yet. Your mask ignores the padding.
     """
     for batch, length in ((3, 5), (4, 4)):
         hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
@@ -113,7 +184,7 @@ def check_merged_mask(function: Merge) -> str:
             {text: _full(wrong(hidden, keys), answer) for text, wrong in MASK_MISTAKES.items()},
             otherwise=f"For N={batch} and L={length} your mask shows or hides the wrong keys.",
         )
-    return "A key is shown where no mask hides it."
+    return "A key is visible where neither mask hides it."
 
 
 def _merged(function: Merge, hidden: Tensor, padding: Tensor) -> Tensor:
@@ -124,15 +195,15 @@ def _merged(function: Merge, hidden: Tensor, padding: Tensor) -> Tensor:
     if answer is None:
         raise NotYet("Your function returns nothing. Did you forget `return`?")
     if not (torch.equal(mine[0], hidden) and torch.equal(mine[1], padding)):
-        raise NotYet("Your function changes a mask it was given. Compute a new one.")
+        raise NotYet("Your function modifies a mask that it was given. Compute a new one.")
     if not isinstance(answer, Tensor) or answer.dtype != torch.bool:
         kind = answer.dtype if isinstance(answer, Tensor) else type(answer).__name__
         raise NotYet(f"Your mask should be a bool tensor, but is {kind}.")
     (batch, length), shape = padding.shape, tuple(answer.shape)
     if shape == (batch, length, length):
         raise NotYet(
-            f"Your mask has the shape {shape}: its first axis would meet the heads, and no error "
-            "tells you\nif there are as many. Add an axis for them: (N, 1, L, L)."
+            f"Your mask has the shape {shape}, so its first axis would line up with the heads, and "
+            "you'd get\nno error if there are as many of them. Add an axis: (N, 1, L, L)."
         )
     try:
         return answer.expand(batch, NHEAD, length, length)
@@ -166,13 +237,13 @@ def check_pre_block(block: type[nn.Module]) -> str:
     """Check a Pre-LN block against PyTorch's layer.
 
     Args:
-        block: a class that is made as `block(d_model, nhead, dim_feedforward, dropout)`, with
+        block: a class that is created as `block(d_model, nhead, dim_feedforward, dropout)`, with
             the parameters of `torch.nn.TransformerEncoderLayer`, and called as
             `block(x, attn_mask, key_padding_mask)`.
 
     Example:
         >>> check_pre_block(torch.nn.Identity)
-        Not yet. Your block lacks parameters: self_attn.in_proj_weight and 11 more.
+        Not yet. Your block is missing parameters: self_attn.in_proj_weight and 11 more.
     """
     right, x, hidden, padding = _pre_case()
     with running("Your block"):
@@ -180,7 +251,7 @@ def check_pre_block(block: type[nn.Module]) -> str:
         missing = [name for name in right.state_dict() if name not in mine.state_dict()]
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise NotYet(f"Your block lacks parameters: {missing[0]}{more}.")
+            raise NotYet(f"Your block is missing parameters: {missing[0]}{more}.")
         mine.load_state_dict(right.state_dict())
         answer = mine(x, hidden, padding)
         dropped = block(D_MODEL, NHEAD, FEED_FORWARD, 1.0).double()(x, hidden, padding)
@@ -192,14 +263,14 @@ def check_pre_block(block: type[nn.Module]) -> str:
         as_array(answer, tuple(x.shape), "Your output"),
         right(x, src_mask=hidden, src_key_padding_mask=padding).detach().numpy(),
         {text: wrong(right, x, hidden, padding) for text, wrong in PRE_MISTAKES.items()},
-        otherwise="Your block differs from PyTorch's. Compare it with the two equations.",
+        otherwise="Your block's output differs from PyTorch's. Compare it with the two equations.",
     )
     if not torch.equal(dropped, x):
         raise NotYet(
-            "With dropout 1 both branches add nothing, and the output should be the input.\n"
-            "Put dropout on what each branch adds, and on nothing else."
+            "With a dropout of 1, the branches add nothing, so the output should equal the input.\n"
+            "Apply dropout to what each branch adds, and to nothing else."
         )
-    return "It computes what PyTorch's layer computes."
+    return "Your block computes exactly what PyTorch's layer computes."
 
 
 def _pre(
@@ -212,7 +283,7 @@ def _pre(
     on_stream: tuple[bool, bool] = (False, False),
     residual: tuple[bool, bool] = (True, True),
 ) -> Array:
-    """A Pre-LN block: which norm each branch reads, whether it changes the stream, and the sum."""
+    """A Pre-LN block, possibly with faults: the norm each branch reads, the stream, the sum."""
     parts = PreLNBlock(D_MODEL, NHEAD, FEED_FORWARD, 0.0, dtype=torch.float64)
     parts.load_state_dict(right.state_dict())
     branches: tuple[Callable[[Tensor], Tensor], ...]
@@ -231,23 +302,23 @@ def _post(right: nn.TransformerEncoderLayer, x: Tensor, hidden: Tensor, padding:
 
 
 PRE_MISTAKES: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Array]] = {
-    "This is Post-LN: the norms stand after the sums.": _post,
-    "Two things are wrong.\nThe norm in front of attention changes the stream as well: "
-    "add to x, not to norm1(x).\nAnd norm1 stands in front of both branches.": (
+    "This is Post-LN: the norms come after the sums.": _post,
+    "Two things are wrong.\nThe norm before attention changes the stream as well: "
+    "add to x, not to norm1(x).\nAnd norm1 is used in both branches.": (
         partial(_pre, norms=("norm1", "norm1"), on_stream=(True, False))
     ),
-    "The norm in front of attention changes the stream as well: add to x, not to norm1(x).": (
+    "The norm before attention changes the stream as well: add to x, not to norm1(x).": (
         partial(_pre, on_stream=(True, False))
     ),
-    "The norm in front of the feed-forward network changes the stream as well: "
+    "The norm before the feed-forward network changes the stream as well: "
     "add to x, not to norm2(x).": partial(_pre, on_stream=(False, True)),
     "Both norms change the stream as well: add to x, not to what the branch reads.": (
         partial(_pre, on_stream=(True, True))
     ),
-    "norm1 stands in front of both branches. The second has its own, norm2.": (
+    "norm1 is used in both branches. The second branch has its own norm, norm2.": (
         partial(_pre, norms=("norm1", "norm1"))
     ),
-    "norm1 and norm2 have changed places.": partial(_pre, norms=("norm2", "norm1")),
+    "norm1 and norm2 are swapped.": partial(_pre, norms=("norm2", "norm1")),
     "Attention reads the stream without a norm.": partial(_pre, norms=(None, "norm2")),
     "The feed-forward network reads the stream without a norm.": (
         partial(_pre, norms=("norm1", None))
@@ -258,7 +329,7 @@ PRE_MISTAKES: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Array]] = {
     "The output of the feed-forward network replaces the stream. Add it to x.": (
         partial(_pre, residual=(True, False))
     ),
-    "attn_mask is not handed on to attention.": lambda r, x, _m, p: _pre(r, x, None, p),
-    "key_padding_mask is not handed on to attention.": lambda r, x, m, _p: _pre(r, x, m, None),
+    "attn_mask isn't passed on to attention.": lambda r, x, _m, p: _pre(r, x, None, p),
+    "key_padding_mask isn't passed on to attention.": lambda r, x, m, _p: _pre(r, x, m, None),
 }
-"""Outputs of wrong Pre-LN blocks, by the message that each must get."""
+"""Outputs of wrong Pre-LN blocks, by the message that each one should get."""

@@ -1,7 +1,7 @@
 """The experiments of the chapter on transformer blocks.
 
-All runs are in float64, and their random numbers come from NumPy, so that they are the same on
-every processor. Stacks start as Xiong et al. 2020 start them: see `xavier_init_`.
+All runs are in float64, and their random numbers come from NumPy, so they're the same on every
+processor. Stacks are initialized as in Xiong et al. 2020: see `xavier_init_`.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ CLASSES = 50
 
 @torch.no_grad()
 def first_loss(final_norm: bool, depth: int = 24, seed: int = 0) -> float:
-    r"""Measure the loss of a new Pre-LN stack with a linear head, above that of a fair guess.
+    r"""Measure how far the loss of a new Pre-LN stack with a linear head is above a fair guess.
 
-    The head has 50 classes and starts as `torch.nn.Linear` does; inputs and classes are random,
-    so nothing beats :math:`\ln 50`.
+    The head has 50 classes and the initialization of `torch.nn.Linear`. Inputs and classes are
+    random, so only luck beats :math:`\ln 50`.
 
     Args:
-        final_norm: whether a norm stands between the last block and the head.
+        final_norm: whether there's a norm between the last block and the head.
         depth: the number of blocks.
-        seed: what weights, inputs and classes start from; the same with and without the norm.
+        seed: determines weights, inputs and classes, which are the same with and without the norm.
 
     Returns:
-        The mean cross-entropy over 32 tokens, less :math:`\ln 50`.
+        The mean cross-entropy over 32 tokens, minus :math:`\ln 50`.
 
     Example:
         >>> first_loss(final_norm=False) > first_loss(final_norm=True)
@@ -66,9 +66,9 @@ def first_loss(final_norm: bool, depth: int = 24, seed: int = 0) -> float:
 def sameness_under_dropout(
     block: type[TransformerBlock], where: str, depth: int = 12, share: float = 0.1, seed: int = 0
 ) -> Array:
-    r"""Compare two passes that differ in nothing but what dropout drops.
+    r"""Compare two passes that differ only in what dropout drops.
 
-    Dropout stands in one of two places, for both branches of each block:
+    Dropout is applied in one of two places, for both branches of each block:
 
     - `"branch"`: on what a branch adds, :math:`x + \operatorname{Dropout}(F(x))`;
     - `"stream"`: on the sum, :math:`\operatorname{Dropout}(x + F(x))`.
@@ -77,16 +77,16 @@ def sameness_under_dropout(
         block: `PostLNBlock` or `PreLNBlock`.
         where: `"branch"` or `"stream"`.
         depth: the number of blocks.
-        share: the share that is dropped, at least 0 and less than 1.
-        seed: what weights, input and dropout start from.
+        share: the share that's dropped, at least 0 and less than 1.
+        seed: determines weights, input and dropout.
 
     Returns:
-        After each block the cosine between the two streams of a token, averaged over the tokens:
+        The cosine between the two streams of a token after each block, averaged over the tokens:
         1 if they point the same way, 0 if they have nothing in common. Shape `(depth + 1,)`,
-        the first being the input's.
+        starting with the input.
 
     Raises:
-        ValueError: `block`, `where` or `share` is something else.
+        ValueError: `block`, `where` or `share` isn't one of these.
 
     Example:
         >>> from lnbook.transformer import PreLNBlock

@@ -18,23 +18,23 @@ __all__ = ["attention_weights", "by_block", "post_and_pre"]
 Array = NDArray[np.float64]
 
 
-STREAM, BRANCH = 1.15, 3.35  # where the two run in a column that is 5 wide
+STREAM, BRANCH = 1.15, 3.35  # horizontal positions in a column of width 5
 BRANCHES = ("attention", "feed-\nforward")
-PART = 5.4  # the height of one branch with its sum and norm
+PART = 5.4  # height of one branch with its sum and norm
 TOP = 2 * PART + 0.6
 
 
 def post_and_pre() -> Figure:
-    """Draw a Post-LN block beside a Pre-LN block.
+    """Draw a Post-LN block next to a Pre-LN block.
 
     Returns:
-        Two columns that run down. The residual stream is the thick line at the left of each, and
-        the branches leave it and come back to it; Pre-LN ends with the final norm of the stack.
+        Two columns, read from top to bottom. The residual stream is the thick line on the left of
+        each, and the branches leave it and come back to it. Pre-LN ends with the final norm.
 
     Example:
         >>> figure = post_and_pre()
         >>> texts = [text.get_text() for text in figure.axes[0].texts]
-        >>> texts.count("LN")  # two a block, and the final one of Pre-LN
+        >>> texts.count("LN")  # two per block, and the final norm of Pre-LN
         5
     """
     figure = Figure(figsize=(WIDTH, 5.9))
@@ -50,13 +50,13 @@ def post_and_pre() -> Figure:
             _branch(axes, left, TOP - 0.6 - number * PART, name, pre)
         if pre:
             _box(axes, left + STREAM, -0.55, "LN", COLORS["layer_norm"], dashed=True)
-            axes.text(left + STREAM + 0.95, -0.55, "final norm,\nonce a stack", va="center")
+            axes.text(left + STREAM + 0.95, -0.55, "final norm,\nonce per stack", va="center")
         axes.text(left + STREAM, end - 0.35, "$y$", fontsize=13, ha="center", va="center")
     return figure
 
 
 def _branch(axes: Axes, left: float, top: float, name: str, pre: bool) -> None:
-    """One branch, from where it leaves the stream, and the sum and norm that go with it."""
+    """One branch, from where it leaves the stream, with its sum and norm."""
     stream, branch = left + STREAM, left + BRANCH
     places = {"LN": top - 0.75, name: top - 2.05, "dropout": top - 3.35}
     plus = top - 4.45
@@ -86,18 +86,18 @@ def _box(axes: Axes, x: float, y: float, label: str, color: str, dashed: bool = 
 
 
 def attention_weights(panels: Mapping[str, ArrayLike]) -> Figure:
-    """Draw attention weights as tables, one for each panel.
+    """Draw attention weights as tables, one per panel.
 
     Args:
-        panels: for each panel its title and weights of shape `(L, S)`, each row for one query,
-            with L and S at most 6.
+        panels: for each panel, its title and weights of shape `(L, S)`, one row per query, with L
+            and S at most 6.
 
     Returns:
-        Two panels side by side in each row; the darker a cell, the larger the weight that is
-        written in it. A weight of exactly 0 has no number.
+        Two panels per row. The darker a cell, the larger the weight that's written in it. A weight
+        of exactly 0 has no number.
 
     Raises:
-        ValueError: if there is no panel, or an array is no such table.
+        ValueError: there is no panel, or an array isn't such a table.
 
     Example:
         >>> figure = attention_weights({"causal": [[1.0, 0.0], [0.25, 0.75]]})
@@ -133,17 +133,17 @@ def attention_weights(panels: Mapping[str, ArrayLike]) -> Figure:
 
 
 def by_block(lines: Mapping[str, ArrayLike], label: str) -> Figure:
-    """Draw what was measured after each block of a stack, mean and spread over the seeds.
+    """Draw a measurement after each block of a stack, with mean and spread over the seeds.
 
     Args:
-        lines: for each line its name and the runs, shape `(seeds, depth + 1)`, the input first.
-        label: what was measured.
+        lines: for each line, its name and the runs, shape `(seeds, depth + 1)`, input first.
+        label: the quantity that was measured.
 
     Returns:
-        A line through the means for each, with a band of one standard deviation to both sides.
+        A line through the means for each, with a band of one standard deviation on either side.
 
     Raises:
-        ValueError: if there is no line, or a line has fewer than two seeds.
+        ValueError: there is no line, or a line has fewer than two seeds.
 
     Example:
         >>> figure = by_block({"Pre-LN": [[1.0, 1.5, 2.0], [1.0, 2.5, 3.0]]}, "mean square")

@@ -11,6 +11,7 @@ from lnbook.chapters.transformer.blocks import exercises
 from lnbook.transformer import PreLNBlock
 
 NORMALIZED, TOKEN = [-1, -1, 1, 1], [0, 0, 4, 4]
+RIGHT = lambda K, v: 1 + K * v, lambda K: K**-0.5  # noqa: E731
 TORCH_LAYER = partial(nn.TransformerEncoderLayer, batch_first=True)
 
 
@@ -25,6 +26,16 @@ def silent_stacks():
         for _ in range(6):
             x = layer(x)
         yield (functional.layer_norm(x, (4,), eps=0.0) if final else x)[0, 0]
+
+
+def test_branch_scale_right_is_what_independent_numbers_do() -> None:
+    branches = torch.linspace(0, 1, 400 * 13).mul(1e4).sin().view(400, 13).double()
+    branches -= branches.mean(0)
+    stream, *rest = torch.linalg.qr(branches)[0].mul(20).T  # uncorrelated, variance 1
+    variance, factor = RIGHT
+    for scale, expected in ((1.0, variance(12, 0.25)), (factor(12), 1.25)):
+        total = stream + sum(scale * 0.5 * branch for branch in rest)
+        assert total.var(correction=0).item() == pytest.approx(expected, rel=1e-6)
 
 
 def merged(attn_mask: torch.Tensor, key_padding_mask: torch.Tensor) -> torch.Tensor:
@@ -73,15 +84,26 @@ ANSWERS = {
             TOKEN,
             NORMALIZED,
         ),
-        ("A norm stands on this stream", TOKEN, TOKEN, NORMALIZED),
+        ("This stream passes through norms", TOKEN, TOKEN, NORMALIZED),
         ("only centered", [-2, -2, 2, 2], TOKEN, NORMALIZED),
         ("not by the variance", [-0.5, -0.5, 0.5, 0.5], TOKEN, NORMALIZED),
         ("the stream still carries the token", NORMALIZED, [0, 0, 0, 0], NORMALIZED),
-        ("only in front of the branches", NORMALIZED, NORMALIZED, NORMALIZED),
+        ("norms are inside the branches", NORMALIZED, NORMALIZED, NORMALIZED),
         ("each block adds 0", NORMALIZED, [0, 0, 256, 256], NORMALIZED),
         ("each branch adds 0", NORMALIZED, [0, 0, 4096 * 4, 4096 * 4], NORMALIZED),
-        ("pre_final: that is the token itself", NORMALIZED, TOKEN, TOKEN),
+        ("pre_final: that's the token itself", NORMALIZED, TOKEN, TOKEN),
         ("Follow the thick line", NORMALIZED, TOKEN, [-1, -1, 1, 1.005]),
+    ],
+    exercises.check_branch_scale: [
+        ("Correct.", lambda K, v: 1 + K * v, lambda K: K**-0.5),
+        ("Correct.", lambda n, v: torch.tensor(1 + n * v), lambda n: torch.tensor(1 / n).sqrt()),
+        *((words, wrong, RIGHT[1]) for words, wrong in exercises.VARIANCE_MISTAKES.items()),
+        *((words, RIGHT[0], wrong) for words, wrong in exercises.FACTOR_MISTAKES.items()),
+        ("the variance should be 4", lambda K, v: 1 + K * v + 5e-6, RIGHT[1]),
+        ("doesn't end at a variance of 1 + v", RIGHT[0], lambda K: K**-0.5 + 5e-6),
+        ("What stream_variance returns is still missing", lambda K, v: None, lambda K: None),
+        ("What branch_factor returns is still missing", RIGHT[0], lambda K: ...),
+        ("branch_factor raised ZeroDivisionError", RIGHT[0], lambda K: 1 / 0),
     ],
     exercises.check_merged_mask: [
         ("Correct.", merged),
@@ -89,18 +111,18 @@ ANSWERS = {
         ("returns nothing", lambda m, p: None),
         ("should be a bool tensor, but is torch.float64", lambda m, p: merged(m, p).double()),
         ("should be a bool tensor, but is list", lambda m, p: [[True]]),
-        ("would meet the heads", lambda m, p: ~(m | p[:, None, :])),
+        ("would line up with the heads", lambda m, p: ~(m | p[:, None, :])),
         ("should have the shape (N, 1, L, L)", lambda m, p: torch.ones(7, dtype=torch.bool)),
         ("True where a key is hidden", lambda m, p: ~merged(m, p)),
-        ("leaves the padding out", lambda m, p: ~m),
-        ("leaves attn_mask out", lambda m, p: ~p[:, None, None, :]),
+        ("ignores the padding", lambda m, p: ~m),
+        ("ignores attn_mask", lambda m, p: ~p[:, None, None, :]),
         ("only where both masks hide it", lambda m, p: ~(m & p[:, None, None, :])),
         ("hides padded queries", lambda m, p: ~(m | p[:, None, :, None])),
         ("inverts only attn_mask", lambda m, p: ~m & p[:, None, None, :]),
         ("inverts only the padding", lambda m, p: m & ~p[:, None, None, :]),
         ("shows or hides the wrong keys", lambda m, p: torch.ones_like(merged(m, p))),
-        ("changes a mask", lambda m, p: ~merged(m, p.logical_not_())),
-        ("changes a mask", lambda m, p: ~merged(m.logical_not_(), p)),
+        ("modifies a mask", lambda m, p: ~merged(m, p.logical_not_())),
+        ("modifies a mask", lambda m, p: ~merged(m.logical_not_(), p)),
     ],
     exercises.check_pre_block: [
         ("Correct.", block()),
@@ -111,18 +133,18 @@ ANSWERS = {
         ("add to x, not to norm1(x)", block(on_stream=[0])),
         ("add to x, not to norm2(x)", block(on_stream=[1])),
         ("Both norms change the stream", block(on_stream=[0, 1])),
-        ("norm1 stands in front of both branches. The second", block(("norm1", "norm1"))),
-        ("have changed places", block(("norm2", "norm1"))),
+        ("norm1 is used in both branches. The second", block(("norm1", "norm1"))),
+        ("norm1 and norm2 are swapped", block(("norm2", "norm1"))),
         ("Attention reads the stream without a norm", block((None, "norm2"))),
         ("feed-forward network reads the stream without a norm", block(("norm1", None))),
         ("output of attention replaces the stream", block(unsummed=[0])),
         ("output of the feed-forward network replaces the stream", block(unsummed=[1])),
-        ("attn_mask is not handed on", block(without=["attn_mask"])),
-        ("key_padding_mask is not handed on", block(without=["key_padding_mask"])),
-        ("With dropout 1", block(end=lambda self, x, y: self.dropout(y))),
+        ("attn_mask isn't passed on", block(without=["attn_mask"])),
+        ("key_padding_mask isn't passed on", block(without=["key_padding_mask"])),
+        ("With a dropout of 1", block(end=lambda self, x, y: self.dropout(y))),
         ("differs from PyTorch's", block(end=lambda self, x, y: y + 5e-9)),
         ("returns nothing", block(end=lambda self, x, y: None)),
-        ("lacks parameters: self_attn.in_proj_bias and 5 more.", partial(TORCH_LAYER, bias=False)),
+        ("missing parameters: self_attn.in_proj_bias and 5 more.", partial(TORCH_LAYER, bias=False)),
     ],
 }
 

@@ -8,17 +8,60 @@ import torch
 
 from lnbook.chapters.transformer.training import exercises
 
-WITHOUT, WITH = [-0.002, 0.002], [-0.00004, 0.00004]
+RIGHT = {"same": -1, "flipped": 0.053, "zero": -0.67}
 
 
-def test_first_updates_right_is_what_torch_does() -> None:
+def test_second_updates_right_is_what_torch_does() -> None:
     updates = []
-    for share in (1.0, 1 / 50):
-        parameters = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-        parameters.grad = torch.tensor([1e-3, -100.0], dtype=torch.float64)
-        torch.optim.Adam([parameters], lr=0.002 * share).step()
-        updates.append(parameters)
-    assert exercises.check_first_updates(*updates).correct
+    for second in (1.0, -1.0, 0.0):
+        p = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+        adam = torch.optim.Adam([p], lr=1.0)
+        for gradient in (1.0, second):
+            before, p.grad = p.item(), torch.tensor([gradient], dtype=torch.float64)
+            adam.step()
+        updates.append(p.item() - before)
+    assert exercises.check_second_updates(*updates).correct
+    assert updates == pytest.approx(
+        [exercises.SAME, exercises.FLIPPED, exercises.ZERO], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "wrong"),
+    [
+        (name, words, wrong)
+        for name, mistakes in exercises.UPDATE_MISTAKES.items()
+        for words, wrong in [
+            *mistakes.items(),
+            (f"'{name}' is still missing", None),
+            (f"'{name}' is off", RIGHT[name] + 0.01),
+        ]
+    ],
+)
+def test_wrong_second_updates(name: str, words: str, wrong: float | None) -> None:
+    verdict = exercises.check_second_updates(**(RIGHT | {name: wrong}))
+    assert words in repr(verdict)
+    assert not verdict.correct
+
+
+def shares(S: float, a: float, k: int, restore: bool) -> float:  # noqa: N803
+    """With vectors: positions that differ in one direction, and blocks that add in others."""
+    h = np.zeros((4, k + 2))
+    h[:, 0] = S**0.5 * np.array([1, -1, 1, -1])
+    h[:, 1] = (1 - S) ** 0.5
+    for block in range(k):
+        h[:, block + 2] += a**0.5  # at right angles to all that is there
+        if restore:
+            h /= (h**2).sum(1).mean() ** 0.5
+    return 1 - (h.mean(0) ** 2).sum() / (h**2).sum(1).mean()
+
+
+def post_share(S: float, a: float, k: int) -> float:  # noqa: N803
+    return shares(S, a, k, restore=True)
+
+
+def pre_share(S: float, a: float, k: int) -> float:  # noqa: N803
+    return shares(S, a, k, restore=False)
 
 
 def bigram_loss(train: np.ndarray, test: np.ndarray, size: int) -> float:
@@ -37,25 +80,26 @@ def rise_and_fall(step: int, width: int, warm_up: int) -> float:
 
 # For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
-    exercises.check_first_updates: [
-        ("Correct.", WITHOUT, WITH),
-        ("turn the signs around", [0.002, -0.002]),
-        ("a step of SGD", [-2e-6, 0.2]),
-        ("The signs differ", [-0.002, -0.002]),
-        ("Adam corrects for that", [-0.002 * 3.16228, 0.002 * 3.16228]),
-        ("without warm-up is off", [-0.00201, 0.00201]),
-        ("with warm-up is still missing", WITHOUT),
-        ("one fiftieth", WITHOUT, WITHOUT),
-        ("Steps count from 1", WITHOUT, [0, 0]),
-        ("a step of SGD", WITHOUT, [-4e-8, 0.004]),
-        ("with warm-up is off", WITHOUT, [-0.0000402, 0.0000402]),
+    exercises.check_second_updates: [
+        ("Correct.", -1, 0.05, -0.67),
+        ("Correct.", torch.tensor(-1.0), np.float64(1 / 19), -0.670),
+    ],
+    exercises.check_sharing: [
+        ("Correct.", post_share, pre_share),
+        ("Correct.", lambda s, a, k: torch.tensor(post_share(s, a, k)), pre_share),
+        *((words, wrong, pre_share) for words, wrong in exercises.POST_MISTAKES.items()),
+        *((words, post_share, wrong) for words, wrong in exercises.PRE_MISTAKES.items()),
+        ("post_share should be 0.0078", lambda *case: post_share(*case) + 5e-6, pre_share),
+        ("pre_share should be 0.0714", post_share, lambda *case: pre_share(*case) + 5e-6),
+        ("What post_share returns is still missing", lambda *case: None, pre_share),
+        ("pre_share raised ZeroDivisionError", post_share, lambda *case: 1 / 0),
     ],
     exercises.check_bigram_loss: [
         ("Correct.", bigram_loss),
         ("Correct.", lambda *args: torch.tensor(bigram_loss(*args))),
         *exercises.BIGRAM_MISTAKES.items(),
-        ("a pair of the test text was never seen", lambda *_: float("inf")),
-        ("a pair of the test text was never seen", lambda *_: np.float64("nan")),
+        ("some pair in the test text was never seen", lambda *_: float("inf")),
+        ("some pair in the test text was never seen", lambda *_: np.float64("nan")),
         ("but should be", lambda *args: bigram_loss(*args) + 5e-6),
     ],
     exercises.check_schedule: [
