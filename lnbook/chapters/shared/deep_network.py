@@ -1,7 +1,7 @@
 """The experiments of the part on the gradient.
 
-Both take the normalization as a function, so that a chapter can put its own in. All runs are in
-float64, and their random numbers come from NumPy, so that they are the same on every processor.
+Both take the normalization as a function, so a chapter can pass its own. All runs are in float64,
+and their random numbers come from NumPy, so they're the same on every processor.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ OPTIMIZERS = {"SGD": torch.optim.SGD, "Adam": torch.optim.Adam}
 
 
 def gradient_by_layer(normalize: Normalize, scale: float = 1.0, seed: int = 0) -> Array:
-    r"""Send a random gradient back through a deep network of random weights.
+    r"""Send a random gradient back through a deep network with random weights.
 
-    Each of the 30 layers computes :math:`\tanh(\operatorname{normalize}(W h))`, with a `W` of its
-    own whose entries have the standard deviation `scale` / sqrt(64).
+    Each of the 30 layers computes :math:`\tanh(\operatorname{normalize}(W h))`, with its own
+    `W`, whose entries have the standard deviation `scale` / sqrt(64).
 
     Args:
         normalize: applied to each product `W h`, of shape `(16, 64)`.
-        scale: how large the weights are; 1 keeps the size of `W h` near that of `h`.
-        seed: what weights, inputs and the gradient at the top start from.
+        scale: the size of the weights; 1 keeps the size of `W h` near that of `h`.
+        seed: determines weights, inputs and the gradient at the top.
 
     Returns:
-        For each layer, from the first to the last, log10 of the length of the gradient for its
-        output, divided by the length of the gradient at the top. Shape `(30,)`.
+        For each layer, from the first to the last, log10 of the norm of the gradient with respect
+        to its output, divided by the norm of the gradient at the top. Shape `(30,)`.
 
     Raises:
-        ValueError: `scale` is not positive.
+        ValueError: `scale` isn't positive.
 
     Example:
         >>> gradient_by_layer(lambda z: z)[-1].item()  # the top itself
@@ -66,26 +66,26 @@ def gradient_by_layer(normalize: Normalize, scale: float = 1.0, seed: int = 0) -
 def train(
     normalize: Normalize, optimizer: str = "Adam", lr: float = 3e-3, seed: int = 0, steps: int = 200
 ) -> tuple[float, float]:
-    """Train a small network on a made-up task and return its losses.
+    """Train a small network on a synthetic task and return its losses.
 
-    The network has four hidden layers of 32 features, each `relu(normalize(W h))` without
-    parameters but `W`, and a linear layer to four classes. The classes of the 512 training rows
-    and of the 512 test rows (16 normal inputs each) come from a random network of one hidden
-    layer. Each step takes a batch of 32. What is random follows from `seed` alone, so that two
-    normalizations start from the same weights and see the same batches.
+    The network has four hidden layers of 32 features, each `relu(normalize(W h))` with `W` as its
+    only parameters, and a linear layer to four classes. The classes of the 512 training rows and
+    512 test rows (16 normal inputs each) come from a random network with one hidden layer. Each
+    step takes a batch of 32. Everything random follows from `seed` alone, so two normalizations
+    start from the same weights and see the same batches.
 
     Args:
         normalize: applied to each product `W h`.
         optimizer: "SGD" or "Adam".
         lr: the learning rate.
-        seed: what data, weights and batches start from.
-        steps: how many steps of training, at least 0.
+        seed: determines data, weights and batches.
+        steps: the number of training steps, at least 0.
 
     Returns:
         The mean cross-entropy of all training rows, and of all test rows.
 
     Raises:
-        ValueError: `optimizer` is not known.
+        ValueError: `optimizer` isn't one of these.
 
     Example:
         >>> training, test = train(lambda z: z, "SGD", steps=0)

@@ -33,23 +33,23 @@ ENCODER_STEPS = ("attention and residual", "norm 1", "feed-forward and residual"
 
 @dataclass(frozen=True)
 class Start:
-    """What was measured of a stack of L blocks before its first step of training.
+    """What was measured in a stack of L blocks before the first training step.
 
     Attributes:
         weights: the Frobenius norm of the gradient of each block's second feed-forward matrix,
             first block first, shape `(L,)`.
-        gradients: the norm of the gradient for the stream, of all tokens together: before the
-            first block and after each, shape `(L + 1,)`.
+        gradients: the norm of the gradient with respect to the stream, over all tokens together:
+            before the first block and after each block, shape `(L + 1,)`.
         stream: the mean over tokens of the squared length of the stream, divided by the width,
             shape `(L + 1,)`.
         before_norm: the same for what the last norm of each block reads, shape `(L,)`.
-        updates: the mean over tokens of how long a block's change of the stream is, as a share
-            of the length of what it changes, shape `(L,)`.
+        updates: the mean over tokens of the length of a block's change to the stream, as a share
+            of the length of the stream before it, shape `(L,)`.
         alike: the mean cosine between two tokens of one sequence, shape `(L + 1,)`.
-        common: the share of the squared gradient for the stream that is the same for all tokens
-            of a sequence, shape `(L + 1,)`.
+        common: the share of the squared gradient with respect to the stream that is the same for
+            all tokens of a sequence, shape `(L + 1,)`.
         factors: for each of `ENCODER_STEPS`, the factor by which going back through it changes
-            the norm of the gradient for all tokens; Post-LN only, else empty. Shape `(L, 4)`.
+            the norm of the gradient over all tokens; empty except for Post-LN. Shape `(L, 4)`.
 
     Example:
         >>> start = at_start(PostLNBlock, 3)
@@ -76,14 +76,14 @@ def make_encoder(
     final_norm: bool | None = None,
     rng: np.random.Generator,
 ) -> TransformerEncoder:
-    r"""Make a stack of blocks in float64, without dropout, at one of three starts.
+    r"""Build a stack of blocks in float64, without dropout, in one of three settings.
 
     - `"theorem"`: the setting of Xiong et al. 2020, section 3.3. One head with
       :math:`W_Q = W_K = 0` and no output matrix, feed-forward matrices `width` x `width`, all
       drawn from Xavier's normal distribution.
-    - `"xavier"`: four heads, all attention matrices drawn, feed-forward width 4 `width`, from
-      the same distribution.
-    - `"pytorch"`: that architecture with the start of `torch.nn.TransformerEncoderLayer`.
+    - `"xavier"`: four heads, feed-forward width 4 `width`, all matrices drawn from the same
+      distribution.
+    - `"pytorch"`: the same architecture, initialized like `torch.nn.TransformerEncoderLayer`.
 
     Args:
         block: the class of the blocks.
@@ -91,13 +91,13 @@ def make_encoder(
         setting: one of `SETTINGS`.
         width: the size of the stream, a multiple of 4.
         final_norm: see `TransformerEncoder`.
-        rng: where the weights come from.
+        rng: draws the weights.
 
     Returns:
         The stack.
 
     Raises:
-        ValueError: `setting` is not known, or a size does not fit.
+        ValueError: `setting` isn't one of these, or a size doesn't fit.
 
     Example:
         >>> from lnbook.transformer import PreLNBlock
@@ -138,7 +138,7 @@ def _blocks(encoder: TransformerEncoder) -> list[Any]:
 
 @torch.no_grad()
 def _pytorch_init_(encoder: TransformerEncoder, rng: np.random.Generator) -> TransformerEncoder:
-    """Start as PyTorch's layer does: linear layers by fan-in, projections by Xavier."""
+    """Initialize like PyTorch's layer: linear layers by fan-in, projections by Xavier."""
     initialize_(encoder, rng)
     for part in encoder.modules():
         if isinstance(part, SelfAttention):
@@ -153,7 +153,7 @@ def _pytorch_init_(encoder: TransformerEncoder, rng: np.random.Generator) -> Tra
 
 
 def random_batch(rng: np.random.Generator, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs from a normal distribution, a word embedding with rows of length near 1, targets."""
+    """Normal inputs, a word embedding whose rows have a length near 1, and targets."""
     x = torch.from_numpy(rng.normal(size=(SEQUENCES, TOKENS, width))).requires_grad_()
     embedding = torch.from_numpy(rng.normal(size=(WORDS, width)) / np.sqrt(width))
     targets = torch.from_numpy(rng.integers(0, WORDS, (SEQUENCES, TOKENS)))
@@ -161,7 +161,7 @@ def random_batch(rng: np.random.Generator, width: int) -> tuple[Tensor, Tensor, 
 
 
 def send_back(out: Tensor, embedding: Tensor, targets: Tensor) -> None:
-    """Send back the mean cross-entropy over all positions."""
+    """Backpropagate the mean cross-entropy over all positions."""
     torch.autograd.backward(cross_entropy((out @ embedding.T).flatten(0, 1), targets.flatten()))
 
 
@@ -171,7 +171,7 @@ def _keep(store: list[Tensor], tensor: Tensor) -> None:
 
 
 def watch(norms: Iterable[nn.Module], store: list[Tensor]) -> None:
-    """Keep what each norm reads and writes, in the order of the forward pass."""
+    """Store what each norm reads and writes, in the order of the forward pass."""
 
     def hook(_: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         _keep(store, inputs[0])
@@ -222,11 +222,11 @@ def at_start(
     width: int = 64,
     final_norm: bool | None = None,
 ) -> Start:
-    r"""Send one loss forward and back through a stack that has not been trained.
+    r"""Run one forward and backward pass through an untrained stack.
 
     The inputs are 8 sequences of 16 tokens from :math:`\mathcal{N}(0, I)`. The loss is the mean
     cross-entropy of :math:`\operatorname{softmax}(W_{emb} y)` with random targets among 100
-    words; the rows of :math:`W_{emb}` have a length near 1. There is no mask.
+    words; the rows of :math:`W_{emb}` have a length near 1. There's no mask.
 
     Source: the setting of Xiong et al. 2020, section 3.3, and two others: see `make_encoder`.
 
@@ -234,15 +234,15 @@ def at_start(
         block: the class of the blocks, for example `PostLNBlock`.
         depth: the number of blocks.
         setting: one of `SETTINGS`.
-        seed: what inputs, targets and weights start from.
+        seed: determines inputs, targets and weights.
         width: the size of the stream, a multiple of 4.
         final_norm: see `TransformerEncoder`.
 
     Returns:
-        What was measured.
+        The measurements.
 
     Raises:
-        ValueError: `setting` is not known, or a size does not fit.
+        ValueError: `setting` isn't one of these, or a size doesn't fit.
 
     Example:
         >>> start = at_start(PostLNBlock, 3)

@@ -30,19 +30,19 @@ Array = NDArray[np.float64]
 
 STARTS = ("xavier", "pytorch", "deepnorm")
 TEST_WINDOWS = 64
-TEST_SEED = 10**6  # of no run: all runs are measured on the same places of the text
+TEST_SEED = 10**6  # no run has it: all runs are tested on the same parts of the text
 
 
 @dataclass
 class Run:
-    """What came of a training run.
+    """The result of a training run.
 
     Attributes:
         model: the trained model.
         train_losses: the loss of each step, on its batch, before the update.
         steps: the steps after which the model was tested.
-        losses: the test loss after each of them.
-        shares: the share of the last block, see `differing_share`, after each of them.
+        losses: the test loss after each of these steps.
+        shares: the differing share of the last block (see `differing_share`) after each of them.
 
     Example:
         >>> ab = torch.tensor([0, 1] * 50)
@@ -60,26 +60,26 @@ class Run:
 
     @property
     def final(self) -> float:
-        """The test loss at the end; infinite if the run broke off at a loss that was no number."""
+        """The test loss at the end, or infinity if the run stopped at a loss that isn't finite."""
         finite = all(math.isfinite(loss) for loss in (*self.train_losses[-1:], *self.losses[-1:]))
         return self.losses[-1] if finite else math.inf
 
 
 def baselines(text: Text) -> dict[str, float]:
-    r"""Compute the test loss of two models that count and do not learn.
+    r"""Compute the test loss of two models that only count.
 
     .. math::
         p(b) = \frac{n_b + 1}{\sum_c (n_c + 1)}, \qquad
         p(b \mid a) = \frac{n_{ab} + 1}{\sum_c (n_{ac} + 1)}
 
     The counts are those of the training text. The first model knows how often each character
-    occurs, the second also which character stands before.
+    occurs. The second also sees the character before.
 
     Args:
         text: the text.
 
     Returns:
-        The mean cross-entropy on the test text, in nats a character: `"unigram"` and `"bigram"`.
+        The mean cross-entropy on the test text, in nats per character: `"unigram"`, `"bigram"`.
 
     Example:
         >>> ab = torch.tensor([0, 1] * 50)
@@ -113,14 +113,14 @@ def build(
     dtype: torch.dtype = torch.float64,
     **options: Any,
 ) -> CausalLanguageModel:
-    """Make a language model with starting values from a NumPy generator.
+    """Build a language model with initial values from a NumPy generator.
 
-    The feed-forward networks are four times as wide as the stream; GELU, no dropout, unless
-    `options` say otherwise. Embeddings start from N(0, 1), the head as `nn.Linear` does.
+    The feed-forward networks are four times as wide as the stream, with GELU and no dropout unless
+    `options` say otherwise. Embeddings start from N(0, 1), and the head starts like `nn.Linear`.
 
     Args:
         vocab_size: the number of different characters.
-        rng: where the starting values come from.
+        rng: draws the initial values.
         block: the class of the blocks.
         layers: the number of blocks.
         width: D, the size of the stream.
@@ -128,13 +128,13 @@ def build(
         length: the longest window.
         start: `"xavier"`, Xavier's normal distribution for the matrices of the blocks and zeros
             for their biases; `"pytorch"`, the smaller values of `nn.Linear`; or `"deepnorm"`,
-            Xavier's with what branches write scaled down by DeepNorm's rule, whatever the block.
-            DeepNorm blocks get that start with `"xavier"`, too.
-        dtype: of parameters and computation.
+            Xavier's, with the branches scaled down by DeepNorm's rule, whatever the block.
+            DeepNorm blocks get that initialization with `"xavier"`, too.
+        dtype: the dtype of the parameters and of the computation.
         options: other arguments of `CausalLanguageModel` and its blocks, by name.
 
     Raises:
-        ValueError: `start` is not known.
+        ValueError: `start` isn't one of these.
 
     Example:
         >>> model = build(10, np.random.default_rng(0), layers=1, width=8, heads=2, length=4)
@@ -184,8 +184,8 @@ def train(
 ) -> Run:
     """Train a language model with Adam, and test it along the way.
 
-    Each step takes `batch` windows at random from the training text. Tests are on 64 windows of
-    the test text, the same for all runs of one `length`.
+    Each step takes `batch` random windows from the training text. Tests use 64 windows of the test
+    text, the same ones for all runs with the same `length`.
 
     Args:
         text: what to train on.
@@ -194,25 +194,25 @@ def train(
         width: D, the size of the stream.
         heads: the number of attention heads.
         lr: the learning rate, after the warm-up.
-        warm_up_steps: over how many steps it rises.
-        steps: how many steps of training, at least 0.
-        batch: how many windows a step takes.
-        length: how many characters a window has.
-        seed: what starting values and windows follow from.
+        warm_up_steps: the number of steps over which it rises.
+        steps: the number of training steps, at least 0.
+        batch: the number of windows per step.
+        length: the number of characters in a window.
+        seed: determines the initial values and the windows.
         start: see `build`.
-        frequencies: whether the bias of the head starts at the logarithm of how often each
-            character occurs.
-        head_scale: what the weights of the head are multiplied by at the start.
-        every: after how many steps to test; 0 for only at the end.
+        frequencies: whether the bias of the head starts at the logarithms of the character
+            frequencies.
+        head_scale: multiplies the weights of the head at initialization.
+        every: the number of steps between tests; 0 to test only at the end.
         clip: the largest norm of the gradient; None for no limit.
-        dtype: of parameters and computation.
+        dtype: the dtype of the parameters and of the computation.
         options: other arguments of `CausalLanguageModel` and its blocks, by name.
 
     Returns:
         The run.
 
     Raises:
-        ValueError: a value that `build`, `windows`, `warm_up` or `fit` refuses.
+        ValueError: `build`, `windows`, `warm_up` or `fit` rejects a value.
 
     Example:
         >>> ab = torch.tensor([0, 1] * 50)
@@ -275,11 +275,14 @@ def _log_frequencies(text: Text) -> Tensor:
 
 
 def held_out(text: Text, length: int) -> tuple[Tensor, Tensor]:
-    """Return the windows on which all runs are tested: `(64, length)`, characters and next ones.
+    """Return the windows on which all runs are tested.
 
     Args:
         text: the text.
-        length: how many characters a window has.
+        length: the number of characters in a window.
+
+    Returns:
+        Characters and next characters, each of shape `(64, length)`.
 
     Example:
         >>> x, y = held_out(Text("ab", torch.zeros(9).long(), torch.zeros(9).long()), 4)
@@ -290,7 +293,7 @@ def held_out(text: Text, length: int) -> tuple[Tensor, Tensor]:
 
 
 def forward(model: CausalLanguageModel, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The scores, and the hidden states after each block."""
+    """Return the scores, and the hidden states after each block."""
     outputs: list[Tensor] = []
     hooks = [
         layer.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
@@ -311,8 +314,8 @@ def differing_share(model: CausalLanguageModel, x: Tensor) -> Array:
     .. math::
         S_l = 1 - \frac{\lVert \overline{h_l} \rVert^2}{\overline{\lVert h_l \rVert^2}}
 
-    with means over all positions of all windows. 0: every position has the same hidden state,
-    so the model can no longer tell one input from another. 1: they have nothing in common.
+    with means over all positions of all windows. At 0, every position has the same hidden state, so
+    the model can no longer tell one input from another. At 1, they have nothing in common.
 
     Args:
         model: the model.

@@ -30,7 +30,7 @@ def new_stack(
     final_norm: bool = False,
     activation: str = "relu",
 ) -> TransformerEncoder:
-    """A stack of 64 features with four heads, started from `rng`."""
+    """A stack of 64 features with four heads, initialized from `rng`."""
     encoder = TransformerEncoder(
         block,
         depth,
@@ -67,10 +67,10 @@ def stream_sizes(
     The input is normal, 2 sequences of 16 tokens of 64 features.
 
     Args:
-        block: `PostLNBlock`, `PreLNBlock` or another block of `lnbook.transformer`.
+        block: `PostLNBlock`, `PreLNBlock` or another block from `lnbook.transformer`.
         depth: the number of blocks.
-        branch_scale: what the last matrix of each branch is multiplied by at the start.
-        seed: what weights and input start from.
+        branch_scale: multiplies the last matrix of each branch at initialization.
+        seed: determines weights and input.
 
     Returns:
         The root mean square of the input and of the output of each block, shape `(depth + 1,)`.
@@ -100,7 +100,7 @@ def branch_size(block: type[TransformerBlock], activation: str, seed: int = 0) -
     Args:
         block: `PostLNBlock` or `PreLNBlock`.
         activation: `"relu"` or `"gelu"`.
-        seed: what weights and input start from; the same for all kinds.
+        seed: determines weights and input, which are the same for all blocks and activations.
 
     Returns:
         The root mean square of the output of the feed-forward network.

@@ -66,7 +66,7 @@ def check_silent_branches(post: Any = None, pre: Any = None, pre_final: Any = No
             as_array(answer, (4,), name),
             right,
             {f"{name}: {text}": wrong for text, wrong in mistakes.items()},
-            otherwise=f"{name} is off. Follow the thick line in the drawing: does it pass through a norm?",
+            otherwise=f"{name} is off. Follow the thick line in the drawing: does it pass a norm?",
             tolerance=1e-3,
         )
     return "Norms on the stream change it, and norms inside the branches don't."
@@ -98,9 +98,7 @@ FACTOR_MISTAKES: dict[str, Callable[[int], float]] = {
 
 
 @checker
-def check_branch_scale(
-    variance: Callable[[int, float], Any], factor: Callable[[int], Any]
-) -> str:
+def check_branch_scale(variance: Callable[[int, float], Any], factor: Callable[[int], Any]) -> str:
     r"""Check how the variance of a Pre-LN stream grows, and the factor that stops it.
 
     The stream starts with variance 1, and each of K branches adds independent numbers of

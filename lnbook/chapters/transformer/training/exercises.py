@@ -38,7 +38,7 @@ UPDATE_MISTAKES = {
     },
     "flipped": {
         SIGN.format("flipped"): -FLIPPED,
-        "Adam doesn't follow the last gradient alone: after g and -g, its average is nearly 0.": 1.0,
+        "Adam doesn't follow the last gradient alone: its average of g and -g is nearly 0.": 1.0,
         "After g and -g, the average isn't exactly 0: the newer gradient counts a bit more.": 0.0,
         "The running averages start at 0, and Adam corrects for that.": (
             0.01 / (0.001 * 1.999) ** 0.5
@@ -71,8 +71,7 @@ def check_second_updates(same: Any = None, flipped: Any = None, zero: Any = None
 
     Example:
         >>> check_second_updates(same=-1, flipped=1)
-        Not yet. Adam doesn't follow the last gradient alone: after g and -g, its average is \
-nearly 0.
+        Not yet. Adam doesn't follow the last gradient alone: its average of g and -g is nearly 0.
     """
     for name, answer, right in (
         ("same", same, SAME),
@@ -194,7 +193,9 @@ BIGRAM_MISTAKES: dict[str, Callable[[Integers, Integers, int], float]] = {
     "It returns the perplexity, the exponential of the loss.": lambda *args: float(
         np.exp(_bigram(*args))
     ),
-    "It measures the loss on the training text.": lambda train, _test, size: _bigram(train, train, size),
+    "It measures the loss on the training text.": lambda train, _test, size: _bigram(
+        train, train, size
+    ),
     "It counts in the test text, which the model mustn't know yet.": (
         lambda _train, test, size: _bigram(test, test, size)
     ),
@@ -253,7 +254,7 @@ def _schedule(step: int, width: int, warm_up: int) -> float:
 
 
 SCHEDULE_MISTAKES: dict[str, Callable[[int, int, int], float]] = {
-    "It takes the larger of the two. Take the smaller one, with min.": lambda step, width, warm_up: (
+    "It takes the larger of the two. Take the smaller, with min.": lambda step, width, warm_up: (
         width**-0.5 * max(step**-0.5, step * warm_up**-1.5)
     ),
     "It's missing the factor width ** -0.5.": lambda step, _width, warm_up: min(

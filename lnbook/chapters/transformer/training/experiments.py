@@ -26,15 +26,15 @@ Array = NDArray[np.float64]
 def deviations(model: CausalLanguageModel, x: Tensor) -> Array:
     r"""Measure the standard deviation of what the two norms of each block read.
 
-    In a Post-LN block these are the sums of stream and branch. It is :math:`\sigma` over the
-    features of a position, averaged over all positions of all windows.
+    In a Post-LN block, they read the sums of stream and branch. :math:`\sigma` is taken over the
+    features of a position and averaged over all positions of all windows.
 
     Args:
-        model: a model whose blocks have two norms, `norm1` and `norm2`, that are modules.
+        model: a model whose blocks have two norms, the modules `norm1` and `norm2`.
         x: characters, integers of shape `(N, L)`.
 
     Returns:
-        For each block the two numbers, shape `(layers, 2)`.
+        The two numbers for each block, shape `(layers, 2)`.
 
     Example:
         >>> model = build(9, np.random.default_rng(0), layers=3, width=8, heads=2, length=4)
@@ -59,15 +59,15 @@ def deviations(model: CausalLanguageModel, x: Tensor) -> Array:
 
 
 def gradient_by_block(model: CausalLanguageModel, x: Tensor, y: Tensor) -> Array:
-    """Measure how large the gradient of the loss is for the hidden states after each block.
+    """Measure the gradient of the loss with respect to the hidden states after each block.
 
     Args:
         model: the model.
         x: characters, integers of shape `(N, L)`.
-        y: the next ones, of the same shape.
+        y: the next characters, of the same shape.
 
     Returns:
-        The norms over all positions, from the first block to the last, shape `(layers,)`.
+        Its norm over all positions, from the first block to the last, shape `(layers,)`.
 
     Example:
         >>> model = build(9, np.random.default_rng(0), layers=2, width=8, heads=2, length=4)
@@ -93,26 +93,26 @@ def first_step(
     batch: int = 8,
     length: int = 64,
 ) -> dict[str, float]:
-    r"""Make the first step of Adam, and measure how far parameters and outputs move.
+    r"""Take the first step of Adam, and measure how far parameters and outputs move.
 
-    Inputs and next characters are random, so that the result does not depend on a text.
+    Inputs and next characters are random, so the result doesn't depend on a text.
 
     Args:
         block: the class of the blocks.
         layers: the number of blocks.
         lr: the learning rate of the step.
-        seed: what starting values and data follow from.
+        seed: determines the initial values and the data.
         start: see `build`.
         width: D, the size of the stream.
         vocab_size: the number of different characters.
-        batch: how many windows.
-        length: how many characters each has.
+        batch: the number of windows.
+        length: the number of characters in each.
 
     Returns:
         `"gradient"`, the norm of the gradient of all parameters; `"update"`, the root mean
         square of their changes; `"output"`, the norm of the change of the scores on the same
         windows, divided by the norm of the scores (both without their mean over the characters,
-        which the probabilities do not see).
+        which has no effect on the probabilities).
 
     Example:
         >>> from lnbook.transformer import PreLNBlock
@@ -156,22 +156,23 @@ def generate(
     *,
     temperature: float = 1.0,
 ) -> str:
-    """Let a model write on, one character at a time.
+    """Let a model continue a text, one character at a time.
 
     Args:
         model: the model.
-        text: whose alphabet it was trained on.
-        prompt: what it goes on from, at least one character of that alphabet.
-        count: how many characters to add.
-        rng: what the characters are drawn with.
-        temperature: what the scores are divided by; below 1, likely characters get likelier.
+        text: the text it was trained on, for its alphabet.
+        prompt: the beginning, at least one character of that alphabet.
+        count: the number of characters to add.
+        rng: draws the characters.
+        temperature: the number that the scores are divided by. Below 1, likely characters become
+            likelier.
 
     Returns:
-        The prompt, and what the model added.
+        The prompt, followed by what the model added.
 
     Raises:
-        ValueError: the prompt is empty or has other characters, `count` is negative, or the
-            temperature is not positive.
+        ValueError: the prompt is empty or contains other characters, `count` is negative, or the
+            temperature isn't positive.
 
     Example:
         >>> from lnbook.chapters.shared.language_model import train

@@ -22,18 +22,18 @@ Array = NDArray[np.float64]
 def curves(
     panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], levels: Mapping[str, float]
 ) -> Figure:
-    """Draw test losses over the steps of training: the mean, and the range over the seeds.
+    """Draw test losses over the training steps: the mean, and the range over the seeds.
 
     Args:
-        panels: for each panel its title, and for each line its label, the steps `(T,)` and the
+        panels: for each panel, its title, and for each line, its label, the steps `(T,)` and the
             losses `(S, T)` of all seeds.
         levels: losses to compare with, by name, drawn across all panels.
 
     Returns:
-        Panels, one below the other, on one scale.
+        Panels, one above the other, on the same scale.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: there is no panel.
 
     Example:
         >>> lines = {"Pre-LN": ([10, 20], [[3.0, 2.0], [3.5, 2.5]])}
@@ -62,17 +62,17 @@ def curves(
 def by_rate(
     lines: Mapping[str, Mapping[float, Sequence[float]]], levels: Mapping[str, float]
 ) -> Figure:
-    """Draw where runs end against their learning rate.
+    """Draw the final losses of runs against their learning rate.
 
     Args:
-        lines: for each line its label, and for each learning rate the losses of all seeds.
+        lines: for each line, its label, and for each learning rate, the losses of all seeds.
         levels: losses to compare with, by name.
 
     Returns:
         A line through the means, and a point for each seed.
 
     Raises:
-        ValueError: if there is no line.
+        ValueError: there is no line.
 
     Example:
         >>> figure = by_rate({"Post-LN": {0.001: [2.5, 3.0], 0.002: [3.0, 3.5]}}, {"unigram": 3.25})
@@ -105,18 +105,18 @@ def by_rate(
 def by_block(
     panels: Mapping[str, Mapping[str, ArrayLike]], label: str, *, log: bool = False
 ) -> Figure:
-    """Draw a number for each block of a model, at several moments.
+    """Draw a quantity for each block of a model, at several moments.
 
     Args:
-        panels: for each panel its title, and for each moment its name and the values `(L,)`.
-        label: what the number is.
-        log: whether its scale is logarithmic.
+        panels: for each panel, its title, and for each moment, its name and the values `(L,)`.
+        label: the quantity.
+        log: whether the vertical scale is logarithmic.
 
     Returns:
-        Panels, one below the other, on one scale.
+        Panels, one above the other, on the same scale.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: there is no panel.
 
     Example:
         >>> figure = by_block({"Pre-LN": {"start": [1.0, 0.5], "end": [0.5, 0.25]}}, "gradient")
@@ -141,18 +141,18 @@ def by_block(
 
 
 def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) -> Figure:
-    """Draw a number against the number of blocks, both on logarithmic scales.
+    """Draw a quantity against the number of blocks, both on logarithmic scales.
 
     Args:
-        depths: the numbers of blocks, K of them.
-        lines: for each line its label and the values `(S, K)` of all seeds.
-        label: what the number is.
+        depths: the K numbers of blocks.
+        lines: for each line, its label and the values `(S, K)` of all seeds.
+        label: the quantity.
 
     Returns:
         A line through the means, and the range over the seeds.
 
     Raises:
-        ValueError: if there is no line.
+        ValueError: there is no line.
 
     Example:
         >>> figure = by_depth([6, 12], {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}, "change of the output")
@@ -181,17 +181,17 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
 
 
 def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> Figure:
-    """Draw where runs end, a row for each kind.
+    """Draw the final losses of runs, one row per kind.
 
     Args:
-        rows: for each row its name and the losses of all seeds.
+        rows: for each row, its name and the losses of all seeds.
         levels: losses to compare with, by name, drawn from top to bottom.
 
     Returns:
-        A point for each run, and a bar at their mean.
+        A point for each run, and a bar at the mean.
 
     Raises:
-        ValueError: if there is no row.
+        ValueError: there is no row.
 
     Example:
         >>> figure = finals({"Pre-LN": [2.0, 2.25], "Post-LN": [2.5, 3.0]}, {"unigram": 3.25})

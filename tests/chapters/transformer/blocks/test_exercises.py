@@ -11,7 +11,7 @@ from lnbook.chapters.transformer.blocks import exercises
 from lnbook.transformer import PreLNBlock
 
 NORMALIZED, TOKEN = [-1, -1, 1, 1], [0, 0, 4, 4]
-RIGHT = lambda K, v: 1 + K * v, lambda K: K**-0.5  # noqa: E731
+RIGHT = lambda k, v: 1 + k * v, lambda k: k**-0.5
 TORCH_LAYER = partial(nn.TransformerEncoderLayer, batch_first=True)
 
 
@@ -95,15 +95,15 @@ ANSWERS = {
         ("Follow the thick line", NORMALIZED, TOKEN, [-1, -1, 1, 1.005]),
     ],
     exercises.check_branch_scale: [
-        ("Correct.", lambda K, v: 1 + K * v, lambda K: K**-0.5),
+        ("Correct.", lambda k, v: 1 + k * v, lambda k: k**-0.5),
         ("Correct.", lambda n, v: torch.tensor(1 + n * v), lambda n: torch.tensor(1 / n).sqrt()),
         *((words, wrong, RIGHT[1]) for words, wrong in exercises.VARIANCE_MISTAKES.items()),
         *((words, RIGHT[0], wrong) for words, wrong in exercises.FACTOR_MISTAKES.items()),
-        ("the variance should be 4", lambda K, v: 1 + K * v + 5e-6, RIGHT[1]),
-        ("doesn't end at a variance of 1 + v", RIGHT[0], lambda K: K**-0.5 + 5e-6),
-        ("What stream_variance returns is still missing", lambda K, v: None, lambda K: None),
-        ("What branch_factor returns is still missing", RIGHT[0], lambda K: ...),
-        ("branch_factor raised ZeroDivisionError", RIGHT[0], lambda K: 1 / 0),
+        ("the variance should be 4", lambda k, v: 1 + k * v + 5e-6, RIGHT[1]),
+        ("doesn't end at a variance of 1 + v", RIGHT[0], lambda k: k**-0.5 + 5e-6),
+        ("What stream_variance returns is still missing", lambda *_: None, lambda *_: None),
+        ("What branch_factor returns is still missing", RIGHT[0], lambda *_: ...),
+        ("branch_factor raised ZeroDivisionError", RIGHT[0], lambda *_: 1 / 0),
     ],
     exercises.check_merged_mask: [
         ("Correct.", merged),
@@ -144,7 +144,10 @@ ANSWERS = {
         ("With a dropout of 1", block(end=lambda self, x, y: self.dropout(y))),
         ("differs from PyTorch's", block(end=lambda self, x, y: y + 5e-9)),
         ("returns nothing", block(end=lambda self, x, y: None)),
-        ("missing parameters: self_attn.in_proj_bias and 5 more.", partial(TORCH_LAYER, bias=False)),
+        (
+            "parameters: self_attn.in_proj_bias and 5 more.",
+            partial(TORCH_LAYER, bias=False),
+        ),
     ],
 }
 

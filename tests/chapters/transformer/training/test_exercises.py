@@ -21,9 +21,7 @@ def test_second_updates_right_is_what_torch_does() -> None:
             adam.step()
         updates.append(p.item() - before)
     assert exercises.check_second_updates(*updates).correct
-    assert updates == pytest.approx(
-        [exercises.SAME, exercises.FLIPPED, exercises.ZERO], abs=1e-6
-    )
+    assert updates == pytest.approx([exercises.SAME, exercises.FLIPPED, exercises.ZERO], abs=1e-6)
 
 
 @pytest.mark.parametrize(
