@@ -9,67 +9,124 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    as_count,
+    checker,
+    judge,
+    running,
+)
 from lnbook.chapters.shared.encoder import at_start
 from lnbook.transformer import PreLNBlock
 
-__all__ = ["check_final_norm", "check_stream_bounds", "check_update_sizes"]
+__all__ = ["check_branch_length", "check_depths", "check_final_norm", "check_update_sizes"]
 
 Array = NDArray[np.float64]
 
 SHALLOW, DEEP, SEEDS = 2, 24, 5
 
-BOUNDS = "Your pair of bounds"
-WIDTH, DEPTH = 512, 24
-SHARE = np.array([1 + DEPTH / 2, 1 + 3 * DEPTH / 2])  # the squared length, divided by d
-BOUNDS_MISTAKES = {
-    f"{BOUNDS} leaves out the input, which has d already: the 1.": WIDTH * (SHARE - 1),
-    f"{BOUNDS} is divided by d. Multiply by 512.": SHARE,
-    f"{BOUNDS} holds lengths. Asked for is the squared length.": np.sqrt(WIDTH * SHARE),
-    f"{BOUNDS} is the wrong way around: smaller one first.": WIDTH * SHARE[::-1],
-}
+LengthOf = Callable[[int, int, float, float], float]
 
-FACTORS = "Your pair of factors"
-FACTOR = np.sort(1 / np.sqrt(SHARE))
-FACTOR_MISTAKES = {
-    f"{FACTORS} is the wrong way around: the longer the stream, the smaller.": FACTOR[::-1],
-    f"{FACTORS} lacks the root: a norm divides by the length, not by its square.": FACTOR**2,
-    f"{FACTORS} is upside down: a norm divides by the length.": np.sort(1 / FACTOR),
-    f"{FACTORS} lacks the root of d: the norm gives its output that length.": (
-        FACTOR / np.sqrt(WIDTH)
+LENGTH_MISTAKES: dict[str, LengthOf] = {
+    "Your formula leaves out ReLU, which takes away half of the mean square.": (
+        lambda d, m, s, t: s**2 * t**2 * m * d**2
     ),
-    f"{FACTORS} is 1 / sqrt(L). The bounds of Lemma 2 are more exact.": np.full(2, DEPTH**-0.5),
+    "ReLU takes away half of the mean square, and only once.": (
+        lambda d, m, s, t: s**2 * t**2 * m * d**2 / 4
+    ),
+    "A variance is the square of a standard deviation.": lambda d, m, s, t: s * t * m * d**2 / 2,
+    "Your formula has d once. It comes in twice, as |x|^2 and as the number of entries.": (
+        lambda d, m, s, t: s**2 * t**2 * m * d / 2
+    ),
+    "Your formula leaves out m: an entry of the result is a sum over the hidden features.": (
+        lambda d, _m, s, t: s**2 * t**2 * d**2 / 2
+    ),
+    "That's a length. The question is about the squared length.": (
+        lambda d, m, s, t: (s**2 * t**2 * m * d**2 / 2) ** 0.5
+    ),
+    "That's the squared length of the sum. The question is about the branch alone.": (
+        lambda d, m, s, t: d + s**2 * t**2 * m * d**2 / 2
+    ),
 }
+"""Wrong squared lengths, by the message that each one should get."""
 
 
 @checker
-def check_stream_bounds(stream: Any = None, factor: Any = None) -> str:
-    r"""Check the bounds for a Pre-LN stack of 24 blocks of width 512 at its start.
+def check_branch_length(function: Callable[..., Any]) -> str:
+    r"""Check the expected squared length of what a new feed-forward network adds.
+
+    .. math::
+        \mathbb{E} \lVert W_2 \operatorname{ReLU}(W_1 x) \rVert^2, \qquad \lVert x \rVert^2 = d
 
     Args:
-        stream: the two bounds of the expected squared length of the stream, smaller one first.
-        factor: the two values of :math:`\sqrt{d} / \lVert x_L \rVert` that belong to them,
-            smaller one first. Three digits are enough.
+        function: takes d, the number m of hidden features, and the standard deviations of the
+            entries of :math:`W_1` and :math:`W_2`.
 
     Example:
-        >>> check_stream_bounds([6144, 18432])
-        Not yet. Your pair of bounds leaves out the input, which has d already: the 1.
+        >>> check_branch_length(lambda d, m, s_1, s_2: s_1**2 * s_2**2 * m * d**2)
+        Not yet. Your formula leaves out ReLU, which takes away half of the mean square.
     """
-    judge(
-        as_array(stream, (2,), BOUNDS),
-        WIDTH * SHARE,
-        BOUNDS_MISTAKES,
-        otherwise=f"{BOUNDS} is off. Put d = 512 and l = 24 into both sides of Lemma 2.",
-        tolerance=0.5,
-    )
-    judge(
-        as_array(factor, (2,), FACTORS),
-        FACTOR,
-        FACTOR_MISTAKES,
-        otherwise=f"{FACTORS} is off. Divide d by your squared lengths, and take the root.",
-        tolerance=6e-4,
-    )
-    return "The final norm makes gradients 3.6 to 6.1 times shorter."
+    for case in ((64, 256, 0.125, 0.0625), (10, 30, 0.5, 0.25)):
+        d, m, s, t = case
+        with running("branch_length", context=f"for d, m, s_1, s_2 = {case}"):
+            answer = function(*case)
+        right = s**2 * t**2 * m * d**2 / 2
+        judge(
+            as_array(answer, (), "What branch_length returns"),
+            right,
+            {text: wrong(*case) for text, wrong in LENGTH_MISTAKES.items()},
+            otherwise=f"For d, m, s_1, s_2 = {case} it should be {right:.5g}.",
+            tolerance=1e-5 * right,
+        )
+    return "In the setting of the theorem, that's d / 2."
+
+
+@checker
+def check_depths(at_least: Any = None, at_most: Any = None) -> str:
+    """Check for which depths Lemma 2 says that the factor of the final norm is above or below 1/4.
+
+    Args:
+        at_least: the largest depth at which the factor is certain to be at least 1/4.
+        at_most: the smallest depth at which it's certain to be at most 1/4.
+
+    Example:
+        >>> check_depths(at_least=30)
+        Not yet. at_least: the lower bound only says that the stream isn't shorter. For a factor \
+of at least 1/4, it mustn't be longer.
+    """
+    for name, answer, right, mistakes in (
+        (
+            "at_least",
+            at_least,
+            10,
+            {
+                "the lower bound only says that the stream isn't shorter. For a factor of at least "
+                "1/4, it mustn't be longer.": 30,
+                "the factor has a root: it's 1/4 when the squared length is 16 d.": 2,
+                "one block too many. For 11 blocks, the upper bound is 17.5 d.": 11,
+            },
+        ),
+        (
+            "at_most",
+            at_most,
+            30,
+            {
+                "the upper bound only says that the stream isn't longer. For a factor of at most "
+                "1/4, it mustn't be shorter.": 10,
+                "the factor has a root: it's 1/4 when the squared length is 16 d.": 6,
+                "that leaves out the input, which already has a squared length of d.": 32,
+                "one block too many. 30 are enough.": 31,
+            },
+        ),
+    ):
+        judge(
+            np.array(float(as_count(answer, f"Your depth for {name}"))),
+            right,
+            {f"{name}: {text}": wrong for text, wrong in mistakes.items()},
+            otherwise=f"Your depth for {name} is off. Set one side of Lemma 2 equal to 16 d.",
+        )
+    return "In between, Lemma 2 leaves it open."
 
 
 def _lengths(x: Array) -> Array:
@@ -82,33 +139,33 @@ def _sizes(states: Array) -> Array:
 
 
 UPDATE_MISTAKES: dict[str, Callable[[Array], Array]] = {
-    "It divides by the stream after the block. Divide by the stream that the block changed.": (
+    "It divides by the stream after the block. Divide by the stream before it.": (
         lambda x: (_lengths(x[1:] - x[:-1]) / _lengths(x[1:])).mean(-1)
     ),
-    "It divides the lengths before and after the block. Take the length of the difference.": (
+    "It compares the lengths before and after the block. Take the length of the difference.": (
         lambda x: (_lengths(x[1:]) / _lengths(x[:-1])).mean(-1)
     ),
-    "It subtracts lengths. Subtract the streams, then take the length.": (
+    "It subtracts lengths. Subtract the streams first, then take the length.": (
         lambda x: (np.abs(_lengths(x[1:]) - _lengths(x[:-1])) / _lengths(x[:-1])).mean(-1)
     ),
-    "It does not divide by the length of the stream: the share is asked for.": (
+    "It doesn't divide by the length of the stream. The question is about the share.": (
         lambda x: _lengths(x[1:] - x[:-1]).mean(-1)
     ),
-    "It gives shares of squared lengths. Take the roots.": (
+    "It returns shares of squared lengths. Take the roots.": (
         lambda x: ((_lengths(x[1:] - x[:-1]) / _lengths(x[:-1])) ** 2).mean(-1)
     ),
-    "It divides means. Take the share of each token first, then the mean over tokens.": (
+    "It divides two means. Compute the share for each token first, then the mean over tokens.": (
         lambda x: _lengths(x[1:] - x[:-1]).mean(-1) / _lengths(x[:-1]).mean(-1)
     ),
     "It takes the length over all tokens together. Each token has its own share.": (
         lambda x: np.sqrt(((x[1:] - x[:-1]) ** 2).sum((-2, -1)) / (x[:-1] ** 2).sum((-2, -1)))
     ),
-    "It sums over the tokens. Take their mean.": lambda x: _sizes(x) * x.shape[1],
-    "It compares each stream with the input. Compare it with the one just before.": (
+    "It sums over the tokens. Take the mean.": lambda x: _sizes(x) * x.shape[1],
+    "It compares each stream with the input. Compare it with the one just before it.": (
         lambda x: (_lengths(x[1:] - x[0]) / _lengths(x[0])).mean(-1)
     ),
 }
-"""Wrong sizes of updates, by the message that each must get."""
+"""Wrong sizes of updates, by the message that each one should get."""
 
 
 @checker
@@ -134,7 +191,7 @@ def check_update_sizes(function: Callable[[Array], ArrayLike]) -> str:
         with running(f"For states of shape {shape} it"):
             answer: Any = function(handed)
         if not np.array_equal(handed, states):
-            raise NotYet("It changes its input. Work on new arrays.")
+            raise NotYet("It modifies its input. Compute new arrays instead.")
         if answer is None or answer is ...:
             raise NotYet("Your function returns nothing yet.")
         judge(
@@ -143,7 +200,7 @@ def check_update_sizes(function: Callable[[Array], ArrayLike]) -> str:
             {text: wrong(states) for text, wrong in UPDATE_MISTAKES.items()},
             otherwise=f"For states of shape {shape} the sizes are off.",
         )
-    return "Each token counts with its own share."
+    return "Each token contributes its own share."
 
 
 @cache
@@ -161,10 +218,10 @@ def _ratio(final_norm: bool) -> float:
 
 @checker
 def check_final_norm(answer: Any = None, ratio: Any = None) -> str:
-    """Check what becomes of the last gradient of a Pre-LN stack that has no final norm.
+    """Check what happens to the last gradient of a Pre-LN stack without a final norm.
 
     Args:
-        answer: with growing depth, "it falls", "it stays" or "it grows".
+        answer: "it falls", "it stays" or "it grows", as the stack gets deeper.
         ratio: the mean over seeds 0 to 4 of the last block's gradient in stacks of 24 blocks,
             divided by that in stacks of 2, in the setting of the theorem.
 
@@ -182,14 +239,16 @@ def check_final_norm(answer: Any = None, ratio: Any = None) -> str:
         given,
         np.array(right),
         {
-            "That is the ratio with the final norm. Pass final_norm=False.": (
+            "That's the ratio with the final norm. Pass final_norm=False.": (
                 lambda: np.array(_ratio(True))
             ),
-            "Your ratio is upside down: 24 blocks over 2.": np.array(1 / right),
+            "Your ratio is upside down: divide the mean for 24 blocks by the mean for 2.": np.array(
+                1 / right
+            ),
         },
-        otherwise="Your ratio is off. Take seeds 0 to 4, weights[-1], and the means first.",
+        otherwise="Your ratio is off. Take seeds 0 to 4 and weights[-1], and the means first.",
         tolerance=0.02,
     )
     if answer != "it grows":
-        raise NotYet(f"Your ratio of {right:.2f} says something else.")
-    return "It is the final norm that makes the last gradient fall with depth."
+        raise NotYet(f"Your ratio of {right:.2f} says otherwise.")
+    return "Only the final norm makes the last gradient fall with depth."

@@ -43,25 +43,25 @@ DECODER_STEPS = (
 def decoder_at_start(
     norm_first: bool, depth: int, seed: int = 0, *, width: int = 64
 ) -> tuple[Array, Array]:
-    """Send one loss forward and back through an encoder-decoder that has not been trained.
+    """Run one forward and backward pass through an untrained encoder-decoder.
 
-    Both halves have `depth` blocks of four heads and a feed-forward width of 4 `width`, drawn by
-    Xavier; the decoder is made of PyTorch's own layers, with a causal mask. Data and loss are
-    those of `at_start`, with inputs for both halves.
+    Both halves have `depth` blocks with four heads and a feed-forward width of 4 `width`,
+    initialized by Xavier. The decoder consists of PyTorch's own layers, with a causal mask. Data
+    and loss are those of `at_start`, with inputs for both halves.
 
     Args:
         norm_first: whether both halves are Pre-LN, with final norms; otherwise Post-LN.
         depth: the number of blocks in each half.
-        seed: what inputs, targets and weights start from.
+        seed: determines inputs, targets and weights.
         width: the size of the stream, a multiple of 4.
 
     Returns:
         The Frobenius norms of the gradients of the second feed-forward matrices in the decoder,
         first block first, shape `(depth,)`; and for Post-LN the factors of the steps back, named
-        in `DECODER_STEPS`, shape `(depth, 6)`, for Pre-LN an array of shape `(0, 6)`.
+        in `DECODER_STEPS`, shape `(depth, 6)`. For Pre-LN, that array has the shape `(0, 6)`.
 
     Raises:
-        ValueError: a size does not fit.
+        ValueError: a size doesn't fit.
 
     Example:
         >>> weights, factors = decoder_at_start(False, 6)

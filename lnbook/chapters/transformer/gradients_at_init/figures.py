@@ -35,7 +35,7 @@ def _runs(values: ArrayLike, places: int, caller: str) -> Array:
 def _line(
     axes: Axes, x: Array, runs: Array, style: dict[str, Any], label: str, every: int = 1
 ) -> None:
-    """Draw the mean of some runs, and a band from the least to the largest."""
+    """Draw the mean of some runs, and a band from the smallest to the largest."""
     axes.fill_between(x, runs.min(0), runs.max(0), color=style["color"], alpha=0.18, linewidth=0)
     axes.plot(x, runs.mean(0), **style, markevery=every, markersize=6, label=label)
 
@@ -46,14 +46,14 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
     Args:
         runs: squared length divided by the width, before the first block and after each, shape
             `(runs, L + 1)`.
-        low: the lower bound at the same places, shape `(L + 1,)`.
+        low: the lower bound after as many blocks, shape `(L + 1,)`.
         high: the upper bound.
 
     Returns:
-        A line with a band, and a dashed line for each bound, named where it ends.
+        A line with a band, and a line for each bound.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes don't fit.
 
     Example:
         >>> figure = growth([[1.0, 2.0], [1.0, 3.0]], low=[1.0, 1.5], high=[1.0, 2.5])
@@ -88,20 +88,20 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
 def by_depth(
     depths: Sequence[int], panels: Mapping[str, Mapping[str, ArrayLike]], labels: Sequence[str]
 ) -> Figure:
-    """Draw what was measured in stacks of several depths.
+    """Draw a measurement in stacks of several depths.
 
     Args:
-        depths: the numbers of blocks, K of them.
-        panels: for each panel its title (empty for none) and its lines: the label, and the
+        depths: the K numbers of blocks.
+        panels: for each panel, its title (empty for none) and its lines: the label, and the
             results of some runs, shape `(runs, K)`.
-        labels: what stands at the vertical axis of each panel.
+        labels: the label of the vertical axis of each panel.
 
     Returns:
-        Panels, one below the other: for each line its mean, and a band over all runs. The
-        horizontal scale is logarithmic, the vertical one starts at 0.
+        Panels, one above the other: for each line, its mean and a band over all runs. The
+        horizontal scale is logarithmic, and the vertical one starts at 0.
 
     Raises:
-        ValueError: there is no panel, or a shape does not fit.
+        ValueError: there is no panel, or a shape doesn't fit.
 
     Example:
         >>> figure = by_depth([6, 12], {"": {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}}, ["gradient"])
@@ -138,21 +138,21 @@ def by_block(
     scale: str = "log",
     one_scale: bool = True,
 ) -> Figure:
-    """Draw what was measured at each block of a stack.
+    """Draw a measurement for each block of a stack.
 
     Args:
-        panels: for each panel its title and its lines: the label, and the results of some runs,
+        panels: for each panel, its title and its lines: the label, and the results of some runs,
             first block first, shape `(runs, L)`.
-        label: what stands at the vertical axes.
-        references: for a panel's title, lines of shape `(L,)` to compare with, by label.
+        label: the label of the vertical axes.
+        references: lines of shape `(L,)` to compare with, by panel title and label.
         scale: the vertical scale, "log" or "linear" (from 0 on).
         one_scale: whether all panels show the same range.
 
     Returns:
-        Panels, one below the other: for each line its mean, and a band over all runs.
+        Panels, one above the other: for each line, its mean and a band over all runs.
 
     Raises:
-        ValueError: there is no panel, or a shape does not fit.
+        ValueError: there is no panel, or a shape doesn't fit.
 
     Example:
         >>> figure = by_block({"encoder": {"Pre-LN": [[4.0, 1.0], [2.0, 1.0]]}}, "gradient")
@@ -164,7 +164,7 @@ def by_block(
     figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.4))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=one_scale, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
-        # A line that is alone in its panel may be named by the title.
+        # A line that's alone in its panel may get its name from the title.
         styles = line_styles([title] if len(lines) == 1 and concept(title) else lines)
         for (name, values), style in zip(lines.items(), styles.values(), strict=True):
             blocks = np.asarray(values).shape[-1] if np.ndim(values) == 2 else 0
@@ -180,7 +180,7 @@ def by_block(
         if scale == "log":
             axes.yaxis.set_minor_formatter(NullFormatter())
             low, high = axes.get_ylim()
-            if high < 100 * low:  # powers of ten alone would be too few labels
+            if high < 100 * low:  # powers of ten alone would give too few labels
                 axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
                 axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         else:

@@ -10,9 +10,6 @@ import torch
 from lnbook.chapters.transformer.gradients_at_init import exercises
 from lnbook.transformer import PreLNBlock
 
-STREAM = [6656, 18944]
-FACTOR = [0.1644, 0.27735]
-
 
 def sizes(states):
     """Token by token, as no reader would write it."""
@@ -25,6 +22,31 @@ def sizes(states):
 def by_torch(states):
     x = torch.tensor(states)
     return (x.diff(dim=0).norm(dim=-1) / x[:-1].norm(dim=-1)).mean(-1)
+
+
+def by_steps(d, m, s_1, s_2):
+    """Entry by entry: what one hidden feature and one feature of the result have on average."""
+    hidden = torch.tensor(s_1**2 * d / 2)
+    return sum([s_2**2 * m * hidden] * d)
+
+
+def test_branch_length_right_is_what_random_networks_have() -> None:
+    rng = np.random.default_rng(3)
+    d, m, s_1, s_2 = 16, 24, 0.4, 0.2
+    lengths = []
+    for _ in range(3000):
+        x = rng.normal(size=d)
+        x *= np.sqrt(d) / np.linalg.norm(x)
+        hidden = np.maximum(rng.normal(0, s_1, (m, d)) @ x, 0)
+        lengths.append(np.sum((rng.normal(0, s_2, (d, m)) @ hidden) ** 2))
+    assert np.mean(lengths) == pytest.approx(float(by_steps(d, m, s_1, s_2)), rel=0.03)
+
+
+def test_depths_right_is_what_the_bounds_say() -> None:
+    depths = np.arange(1, 100)
+    sure_above = depths[1 + 3 * depths / 2 <= 16].max()
+    sure_below = depths[1 + depths / 2 >= 16].min()
+    assert exercises.check_depths(sure_above, sure_below).correct
 
 
 def test_final_norm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,8 +68,8 @@ def test_final_norm(monkeypatch: pytest.MonkeyPatch) -> None:
         ("it grows", 1 / ratio, "upside down"),
         ("it grows", 24**0.5 / 2**0.5, "Take seeds 0 to 4"),
         ("it grows", ratio + 0.03, "Take seeds 0 to 4"),
-        ("it falls", ratio, "says something else"),
-        ("it stays", ratio, "says something else"),
+        ("it falls", ratio, "says otherwise"),
+        ("it stays", ratio, "says otherwise"),
     ):
         verdict = exercises.check_final_norm(answer, given)
         assert words in repr(verdict)
@@ -56,21 +78,29 @@ def test_final_norm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
-    exercises.check_stream_bounds: [
-        ("Correct.", [13 * 512, 37 * 512], [37**-0.5, 13**-0.5]),
-        ("Correct.", STREAM, [0.164, 0.277]),
-        ("leaves out the input", [6144, 18432]),
-        ("divided by d", [13, 37]),
-        ("holds lengths", np.sqrt(STREAM)),
-        ("wrong way around", STREAM[::-1]),
-        ("Put d = 512 and l = 24", [6656, 18945]),
-        ("Your pair of factors is still missing", STREAM),
-        ("wrong way around", STREAM, FACTOR[::-1]),
-        ("lacks the root: a norm", STREAM, [1 / 37, 1 / 13]),
-        ("upside down", STREAM, [13**0.5, 37**0.5]),
-        ("lacks the root of d", STREAM, [18944**-0.5, 6656**-0.5]),
-        ("Lemma 2 are more exact", STREAM, [24**-0.5, 24**-0.5]),
-        ("Divide d by your squared lengths", STREAM, [0.1644, 0.279]),
+    exercises.check_branch_length: [
+        ("Correct.", lambda d, m, s, t: s**2 * t**2 * m * d**2 / 2),
+        ("Correct.", by_steps),
+        *exercises.LENGTH_MISTAKES.items(),
+        ("What branch_length returns is still missing", lambda *case: ...),
+        ("it should be 32", lambda *case: by_steps(*case) + 0.01),
+        ("branch_length raised ZeroDivisionError", lambda *case: 1 / 0),
+    ],
+    exercises.check_depths: [
+        ("Correct.", 10, 30),
+        ("Correct.", 10.0, np.int64(30)),
+        ("Your depth for at_least is still missing",),
+        ("the lower bound only says", 30),
+        ("at_least: the factor has a root", 2),
+        ("For 11 blocks", 11),
+        ("at_least is off", 12),
+        ("at_most is still missing", 10),
+        ("the upper bound only says", 10, 10),
+        ("at_most: the factor has a root", 10, 6),
+        ("leaves out the input", 10, 32),
+        ("30 are enough", 10, 31),
+        ("at_most is off", 10, 29),
+        ("should be one whole number", 10, 29.5),
     ],
     exercises.check_update_sizes: [
         ("Correct.", sizes),
@@ -78,7 +108,7 @@ ANSWERS = {
         *exercises.UPDATE_MISTAKES.items(),
         ("returns nothing yet", lambda states: ...),
         ("the sizes are off", lambda states: by_torch(states) + 5e-9),
-        ("changes its input", lambda states: sizes(np.subtract(states, 1, out=states))),
+        ("modifies its input", lambda states: sizes(np.subtract(states, 1, out=states))),
     ],
 }
 
