@@ -16,7 +16,7 @@ TORCH_LAYER = partial(nn.TransformerEncoderLayer, batch_first=True)
 
 
 def silent_stacks():
-    """The token of the exercise after six of PyTorch's layers whose branches write 0."""
+    """The exercise's token after six of PyTorch's layers whose branches write 0."""
     for norm_first, final in ((False, False), (True, False), (True, True)):
         layer = TORCH_LAYER(4, 1, 4, 0.0, norm_first=norm_first, layer_norm_eps=0.0).double()
         for part in (layer.self_attn.out_proj, layer.linear2):
@@ -55,7 +55,7 @@ def test_merged_mask_right_is_what_pytorch_does() -> None:
 
 
 def block(norms=("norm1", "norm2"), on_stream=(), unsummed=(), without=(), end=lambda s, x, y: y):
-    """A Pre-LN block of PyTorch's parts; which half (0 or 1) has a fault, or which mask is lost."""
+    """A Pre-LN block made of PyTorch's parts, with a fault in half 0 or 1, or with a lost mask."""
 
     class Mine(nn.TransformerEncoderLayer):
         def __init__(self, *sizes: float) -> None:

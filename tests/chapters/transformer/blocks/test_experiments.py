@@ -1,4 +1,4 @@
-"""The experiments on transformer blocks measure what they say, and follow from their seed."""
+"""The experiments on blocks measure what they claim to, and depend only on the seed."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_sameness_under_dropout(block: type, where: str) -> None:
 
 
 def test_one_branch_dropped_whole_leaves_the_stream() -> None:
-    """Nearly all is dropped: what is left of Pre-LN is its input, where branches are dropped."""
+    """With nearly everything dropped on the branches, a Pre-LN stream is still its input."""
     kept = experiments.sameness_under_dropout(PreLNBlock, "branch", 2, share=0.9999, seed=0)
     lost = experiments.sameness_under_dropout(PreLNBlock, "stream", 2, share=0.9999, seed=0)
     assert kept[-1] > 0.9

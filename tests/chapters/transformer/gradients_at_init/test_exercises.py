@@ -12,7 +12,7 @@ from lnbook.transformer import PreLNBlock
 
 
 def sizes(states):
-    """Token by token, as no reader would write it."""
+    """Token by token, unlike any solution that a reader would write."""
     return [
         np.mean([np.linalg.norm(b - a) / np.linalg.norm(a) for a, b in zip(x, y, strict=True)])
         for x, y in pairwise(states)
@@ -25,7 +25,7 @@ def by_torch(states):
 
 
 def by_steps(d, m, s_1, s_2):
-    """Entry by entry: what one hidden feature and one feature of the result have on average."""
+    """Entry by entry: the mean square of a hidden feature, then of a feature of the result."""
     hidden = torch.tensor(s_1**2 * d / 2)
     return sum([s_2**2 * m * hidden] * d)
 
@@ -50,7 +50,7 @@ def test_depths_right_is_what_the_bounds_say() -> None:
 
 
 def test_final_norm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With gradients that are made up: the notebook tries it on real ones, which take long."""
+    """Use made-up gradients: the notebook covers real ones, which take long."""
 
     def made_up(block: type, depth: int, *, seed: int, final_norm: bool) -> SimpleNamespace:
         assert block is PreLNBlock

@@ -1,4 +1,4 @@
-"""The experiments measure what they say, compared with PyTorch's own layers and with NumPy."""
+"""The experiments agree with PyTorch's own layers and with NumPy."""
 
 import numpy as np
 import pytest

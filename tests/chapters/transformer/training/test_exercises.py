@@ -1,4 +1,4 @@
-"""The checkers: right answers pass, and each known mistake is called by its name."""
+"""The checkers accept right answers and name each known mistake."""
 
 import itertools
 
@@ -43,7 +43,7 @@ def test_wrong_second_updates(name: str, words: str, wrong: float | None) -> Non
 
 
 def shares(S: float, a: float, k: int, restore: bool) -> float:  # noqa: N803
-    """With vectors: positions that differ in one direction, and blocks that add in others."""
+    """Simulate it: positions differ in one direction, and blocks add vectors in others."""
     h = np.zeros((4, k + 2))
     h[:, 0] = S**0.5 * np.array([1, -1, 1, -1])
     h[:, 1] = (1 - S) ** 0.5
@@ -63,7 +63,7 @@ def pre_share(S: float, a: float, k: int) -> float:  # noqa: N803
 
 
 def bigram_loss(train: np.ndarray, test: np.ndarray, size: int) -> float:
-    """Pair by pair."""
+    """The bigram loss, computed pair by pair."""
     losses = []
     for before, after in itertools.pairwise(test):
         rest = train[1:][train[:-1] == before]

@@ -1,4 +1,4 @@
-"""The experiments with language models: what they measure, and that all follows from the seed."""
+"""The experiments with language models measure what they claim to."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ TINY = {"layers": 2, "width": 8, "heads": 2, "length": 6}
 
 @pytest.fixture
 def text() -> Text:
-    """A text in which `a` is frequent, and each other letter follows from the one before."""
+    """A text in which `a` is frequent and every other letter depends on the one before it."""
     words = np.random.default_rng(4).choice(["abc", "aad", "abac"], 400)
     numbers = torch.tensor(["abcd".index(letter) for letter in "".join(words)])
     return Text("abcd", numbers[:1000], numbers[1000:])
@@ -132,7 +132,7 @@ def test_generate_draws_from_the_scores(text: Text) -> None:
 
 
 def test_generate_continues_the_prompt(text: Text) -> None:
-    """It reads the last character, not the first."""
+    """The model reads the last character, not the first."""
     run = language_model.train(text, steps=150, lr=0.01, **TINY)
     told = experiments.generate(run.model, text, "aaaad", 1, np.random.default_rng(0))
     assert told == "aaaada", "`d` ends a word, and every word begins with `a`"
