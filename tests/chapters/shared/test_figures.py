@@ -128,7 +128,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (jacobian.weight_norms, ({},), "at least one line, but got none"),
     (cell.gates, ({},), "at least one panel, but got none"),
     (lstm_training.curves, ({},), "at least one panel, but got none"),
-    (lstm_training.curves, ({"": {"Ba": ([1], [[1.0]])}},), "a line out of .*, but got 'Ba'"),
+    (lstm_training.curves, ({"": {"Ba": ([1], [[1.0]])}},), "one of the lines .*, but got 'Ba'"),
     (lstm_training.by_rate, ({},), "at least one panel, but got none"),
     (myths.effects, ({}, ["a"]), r"one to 3 lines of 1 numbers, but got shapes \[\]"),
     (myths.effects, ({str(i): [1.0] for i in range(4)}, ["a"]), "one to 3 lines of 1 numbers"),

@@ -14,34 +14,34 @@ from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run
 from lnbook.recurrent import LayerNormLSTMCell
 from lnbook.training.initialization import initialize_
 
-__all__ = ["check_forget_bias", "check_layers", "check_norm_each_gate"]
+__all__ = ["check_forget_bias", "check_forgetting", "check_layers", "check_norm_each_gate"]
 
 STEPS_TO_HALF = 100
 GATE = 0.5 ** (1 / STEPS_TO_HALF)
 FORGET_BIAS = float(np.log(GATE / (1 - GATE)))
 FORGET_BIAS_MISTAKES = {
-    "That is the gate itself. Which bias makes the sigmoid so large?": GATE,
-    "This loses half over the 100 steps by subtraction. "
-    "The gate multiplies at every step: take the root.": float(np.log(0.995 / 0.005)),
-    "The sign is the wrong way around: this gate is nearly shut.": -FORGET_BIAS,
-    "That is the logarithm to base 10. Take the natural one.": FORGET_BIAS / float(np.log(10.0)),
-    "This gate is 1 / 100 from open, so that 0.37 is left. Half is asked for.": float(
+    "That's the gate itself. Which bias gives a sigmoid of that size?": GATE,
+    "This takes 0.005 away at each of the 100 steps. But the gate multiplies at every step, "
+    "so you need the 100th root of one half.": float(np.log(0.995 / 0.005)),
+    "Check the sign: with this bias, the gate is nearly closed.": -FORGET_BIAS,
+    "You took the logarithm to base 10. Use the natural one.": FORGET_BIAS / float(np.log(10.0)),
+    "This gate is at 0.99, and 0.37 is left at the end. The question asks for one half.": float(
         np.log(0.99 / 0.01)
     ),
-    "This forgets half at every step: the gate is 0.5.": 0.0,
+    "This forgets half at every step: the gate is at 0.5.": 0.0,
 }
 
 
 @checker
 def check_forget_bias(bias: Any = None) -> str:
-    """Check the bias with which a forget gate keeps half of the cell over 100 steps.
+    """Check the bias that makes a forget gate keep half of the cell over 100 steps.
 
     Args:
         bias: one number; two decimals are enough.
 
     Example:
         >>> check_forget_bias(0.0)
-        Not yet. This forgets half at every step: the gate is 0.5.
+        Not yet. This forgets half at every step: the gate is at 0.5.
     """
     answer = as_array(bias, (), "Your bias")
     with np.errstate(over="ignore"):
@@ -51,10 +51,80 @@ def check_forget_bias(bias: Any = None) -> str:
         answer,
         np.array(FORGET_BIAS),
         {text: np.array(wrong) for text, wrong in FORGET_BIAS_MISTAKES.items()},
-        otherwise=f"With this bias the gate is {gate:.4f}, and after 100 steps {left:.2g} is left.",
+        otherwise=f"With this bias the gate is at {gate:.4f}, "
+        f"and {left:.2g} is left after 100 steps.",
         tolerance=0.0125,
     )
-    return f"The gate is {gate:.4f}, and {left:.2f} is left."
+    return f"The gate is at {gate:.4f}, and {left:.2f} is left after 100 steps."
+
+
+STEPS, VARIANCE = 200, 0.1
+IN_BA = (1 + STEPS * VARIANCE) ** -0.5
+IN_CARRIED = (1 + VARIANCE) ** (-STEPS / 2)
+FORGETTING_MISTAKES: Mapping[str, tuple[float, float]] = {
+    "You swapped the two cells.": (IN_CARRIED, IN_BA),
+    "Both are squared. A norm divides by the standard deviation, not by the variance.": (
+        IN_BA**2,
+        IN_CARRIED**2,
+    ),
+    "Ba's share is squared. The norm divides by the standard deviation, not by the variance.": (
+        IN_BA**2,
+        IN_CARRIED,
+    ),
+    "The carried share is squared. Each step divides by the root of 1 + v.": (
+        IN_BA,
+        IN_CARRIED**2,
+    ),
+    "In the carried cell the norm divides at every one of the 200 steps, not just once.": (
+        IN_BA,
+        IN_BA,
+    ),
+    "In Ba's cell nothing divides the carried state. The norm divides once, on the way out.": (
+        IN_CARRIED,
+        IN_CARRIED,
+    ),
+    "Ba's cell starts with variance 1. Add that to the variance of the new content.": (
+        (STEPS * VARIANCE) ** -0.5,
+        IN_CARRIED,
+    ),
+    "In Ba's cell you added standard deviations. Independent terms add their variances.": (
+        1 / (1 + STEPS * VARIANCE**0.5),
+        IN_CARRIED,
+    ),
+    "Ba's cell carries all of the start, but the question is about the normalized cell: "
+    "divide by its standard deviation.": (1.0, IN_CARRIED),
+}
+
+
+@checker
+def check_forgetting(ba: Any = None, carried: Any = None) -> str:
+    """Check how much of the start two cells keep over 200 steps with open forget gates.
+
+    The content of each step has variance 0.1, the start has variance 1.
+
+    Args:
+        ba: the share of the start in the normalized state of Ba's cell; 2 percent off is fine.
+        carried: the same for the cell that carries its normalized state.
+
+    Example:
+        >>> check_forgetting(ba=1.0, carried=1.1**-100)
+        Not yet. Ba's cell carries all of the start, but the question is about the normalized \
+cell: divide by its standard deviation.
+    """
+    answer = np.array(
+        [as_array(ba, (), "The share in Ba's cell"), as_array(carried, (), "The carried share")]
+    )
+    if not (answer > 0).all():
+        raise NotYet("Both shares are positive: the start is divided, but never gone.")
+    judge(
+        np.log(answer),
+        np.log([IN_BA, IN_CARRIED]),
+        {text: np.log(wrong) for text, wrong in FORGETTING_MISTAKES.items()},
+        otherwise=f"Your shares are {answer[0]:.2g} and {answer[1]:.2g}. Write down the variance "
+        "of the cell before each norm, and divide the start by its root.",
+        tolerance=0.02,
+    )
+    return "One falls like the root of time, the other exponentially, with the same open gates."
 
 
 Norm = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -85,26 +155,28 @@ def _over_batch(a: Tensor) -> Tensor:
 
 
 NORM_MISTAKES: Mapping[str, Norm] = {
-    "It is one norm over all 4H numbers. Each gate has a mean and a variance of its own.": (
+    "That's one norm over all 4H numbers. Each gate needs its own mean and variance.": (
         lambda a, w, b: functional.layer_norm(a, a.shape[-1:], w, b)
     ),
-    "It mixes the gates: in the row, the H numbers of a gate stand next to each other, "
-    "so view it as (N, 4, H), not (N, H, 4).": lambda a, w, b: _interleaved(a) * w + b,
-    "It normalizes over the four gates. The mean runs over the H features of one gate.": (
+    "It mixes the gates. The H numbers of a gate are next to each other in the row, "
+    "so view it as (N, 4, H), not as (N, H, 4).": lambda a, w, b: _interleaved(a) * w + b,
+    "It normalizes across the four gates. Average over the H features of one gate.": (
         lambda a, w, b: _over_gates(a) * w + b
     ),
     "It normalizes groups of four neighbors. A gate has H features: view it as (N, 4, H).": (
         lambda a, w, b: _over_groups_of_four(a) * w + b
     ),
     "It normalizes over the batch.": lambda a, w, b: _over_batch(a) * w + b,
-    "It leaves the weight and the bias out.": lambda a, _w, _b: _each(a),
-    "It leaves the weight out.": lambda a, _w, b: _each(a) + b,
-    "It leaves the bias out.": lambda a, w, _b: _each(a) * w,
-    "It adds the bias before it multiplies by the weight.": lambda a, w, b: (_each(a) + b) * w,
+    "It ignores the weight and the bias.": lambda a, _w, _b: _each(a),
+    "It ignores the weight.": lambda a, _w, b: _each(a) + b,
+    "It ignores the bias.": lambda a, w, _b: _each(a) * w,
+    "It adds the bias before multiplying by the weight.": lambda a, w, b: (_each(a) + b) * w,
     "It uses the weight and bias of the first gate for all four.": lambda a, w, b: (
         _each(a) * w[: len(w) // 4].repeat(4) + b[: len(b) // 4].repeat(4)
     ),
-    "It applies weight and bias before the norm, not after.": lambda a, w, b: _each(a * w + b),
+    "It applies weight and bias before the norm instead of after it.": (
+        lambda a, w, b: _each(a * w + b)
+    ),
 }
 
 
@@ -112,8 +184,8 @@ NORM_MISTAKES: Mapping[str, Norm] = {
 def check_norm_each_gate(function: Norm) -> str:
     """Check a function that normalizes the four gates with one call of `layer_norm`.
 
-    Calls `function(a, weight, bias)` with random tensors in float64 and counts the calls of
-    PyTorch's norm.
+    Calls `function(a, weight, bias)` with random tensors in float64 and counts the calls to
+    PyTorch's norms.
 
     Args:
         function: takes `a` of shape `(N, 4H)` and `weight` and `bias` of shape `(4H,)`, returns
@@ -121,7 +193,7 @@ def check_norm_each_gate(function: Norm) -> str:
 
     Example:
         >>> check_norm_each_gate(lambda a, weight, bias: weight * a + bias)
-        Not yet. For a of shape (3, 20) the values differ from those of four norms.
+        Not yet. For a of shape (3, 20), the values differ from those of four norms.
     """
     rng = np.random.default_rng(17)
     for batch, size in ((3, 5), (4, 4), (1, 6)):
@@ -133,12 +205,12 @@ def check_norm_each_gate(function: Norm) -> str:
         with _Counting(calls):
             answer = run_answer(function, a, weight, bias, context=context, hint="a new tensor")
         if not isinstance(answer, Tensor):
-            raise NotYet(f"It should return a tensor, but returns {type(answer)!r}.")
+            raise NotYet(f"It should return a tensor, but it returns {type(answer)!r}.")
         judge(
             as_array(answer.detach(), shape, "What your function returns"),
             (_each(a) * weight + bias).numpy(),
             {text: wrong(a, weight, bias).numpy() for text, wrong in NORM_MISTAKES.items()},
-            otherwise=f"For a of shape {shape} the values differ from those of four norms.",
+            otherwise=f"For a of shape {shape}, the values differ from those of four norms.",
         )
         if len(calls) > 1:
             raise NotYet(f"The values are right, but it takes {len(calls)} calls. One is enough.")
@@ -146,7 +218,7 @@ def check_norm_each_gate(function: Norm) -> str:
 
 
 class _Counting(torch.overrides.TorchFunctionMode):
-    """While it is entered, notes each call of a norm of PyTorch."""
+    """While active, records every call to one of PyTorch's norms."""
 
     def __init__(self, calls: list[str]) -> None:
         super().__init__()
@@ -164,28 +236,28 @@ Layers = Callable[..., tuple[Tensor, Any]]
 Cells = list[LayerNormLSTMCell]
 EXAMPLES, LENGTH, SIZE = 2, 4, 3
 LAYER_MISTAKES = {
-    "h and c are one and the same list there: what is written to c overwrites h.": "aliased",
+    "h and c are the same list: writing to c overwrites h.": "aliased",
     "the second layer reads the input, not the output of the first.": "parallel",
-    "it starts from zeros, not from the states that it is given.": "zeros",
+    "it starts from zeros, not from the given states.": "zeros",
     "the outputs are those of the first layer.": "first",
-    "the states are not handed from step to step.": "forgetful",
+    "the states aren't passed from one step to the next.": "forgetful",
 }
 
 
 @checker
 def check_layers(function: Layers) -> str:
-    """Check a function that runs cells, one on top of the other, over a sequence.
+    """Check a function that runs stacked cells over a sequence.
 
     Calls `function(cells, x)` and `function(cells, x, states)` with two layers in float64, the
     states once as lists and once as tensors of shape `(layers, N, H)`.
 
     Args:
-        function: takes the cells, `x` of shape `(N, L, D)` and perhaps states `(h, c)`; returns
-            the outputs of the top layer, `(N, L, H)`, and the states after the last step.
+        function: takes the cells, `x` of shape `(N, L, D)` and optionally states `(h, c)`;
+            returns the outputs of the top layer, `(N, L, H)`, and the states after the last step.
 
     Example:
         >>> check_layers(lambda cells, x, states=None: (x, states))
-        Not yet. Without states, the outputs are not those of the top layer.
+        Not yet. Without states, the outputs aren't those of the top layer.
     """
     rng = np.random.default_rng(23)
     cells = [initialize_(LayerNormLSTMCell(SIZE, SIZE, dtype=torch.float64), rng) for _ in "12"]
@@ -196,7 +268,7 @@ def check_layers(function: Layers) -> str:
         _check_run("Without states", function, cells, x, None, torch.zeros_like(start))
         _check_run("With states in lists", function, cells, x, lists, start)
         _check_run("With states in tensors", function, cells, x, tensors, start)
-    return "Outputs and states are right, and the caller's states are untouched."
+    return "Outputs and states are right, and the caller's states are unchanged."
 
 
 def _check_run(
@@ -206,11 +278,11 @@ def _check_run(
     with running(f"{name}, your function"):
         answer = function(cells, x.clone()) if states is None else function(cells, x, states)
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        raise NotYet("Your function should return the pair (outputs, states).")
+        raise NotYet("Your function should return a pair (outputs, states).")
     outputs, ends = answer
     given = as_array(outputs, (EXAMPLES, LENGTH, SIZE), "What your function returns first")
     if states is not None and not _equal(states, start):
-        raise NotYet(f"{name}: your function changed the caller's states. Make lists of your own.")
+        raise NotYet(f"{name}: your function changed the caller's states. Make your own lists.")
     expected, expected_ends = _run(cells, x, start)
     judge(
         given,
@@ -219,14 +291,14 @@ def _check_run(
             f"{name}, {text}": _run(cells, x, start, mistake)[0].numpy()
             for text, mistake in LAYER_MISTAKES.items()
         },
-        otherwise=f"{name}, the outputs are not those of the top layer.",
+        otherwise=f"{name}, the outputs aren't those of the top layer.",
     )
     if not _equal(ends, expected_ends):
-        raise NotYet(f"{name}, the states returned are not those after the last step.")
+        raise NotYet(f"{name}, the returned states aren't those after the last step.")
 
 
 def _run(cells: Cells, x: Tensor, start: Tensor, mistake: str = "") -> tuple[Tensor, Tensor]:
-    """Return outputs and last states of the layers, perhaps with a mistake."""
+    """Return outputs and final states of the layers, possibly with a mistake."""
     if mistake == "zeros":
         start = torch.zeros_like(start)
     h, c = map(list, start)
@@ -245,9 +317,9 @@ def _run(cells: Cells, x: Tensor, start: Tensor, mistake: str = "") -> tuple[Ten
 
 
 def _equal(states: Any, expected: Tensor) -> bool:
-    """Whether a pair of states, in lists or in tensors, is the expected one."""
+    """Whether a pair of states, as lists or tensors, is the expected one."""
     try:
         given = torch.stack([torch.stack(list(state)) for state in states])
-    except (TypeError, RuntimeError):  # no states at all, or of several shapes
+    except (TypeError, RuntimeError):  # no states at all, or of different shapes
         return False
     return given.shape == expected.shape and np.allclose(given, expected, rtol=0.0, atol=1e-9)

@@ -1,7 +1,7 @@
 """The experiments of the chapter on the LSTM's cell.
 
-All runs are in float64, and their random numbers come from NumPy, so that they are the same on
-every processor. Nothing is trained: weights are as they are at the start of training.
+All runs are in float64 and take their random numbers from NumPy, so they are the same on every
+processor. Nothing is trained: the weights are those from before the first update.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ EPS = 1e-5
 
 @dataclass(frozen=True)
 class Carry:
-    """What a cell carries along a sequence; index 0 is the start, shape `(steps + 1,)`.
+    """How a cell state develops along a sequence. Index 0 is the start; shape `(steps + 1,)`.
 
     Attributes:
-        size: the standard deviation of the cell state over its features, mean over the examples.
-        share: how far the normalized cell states of two starts are still apart, divided by how
-            far they were apart at the start.
+        size: the standard deviation of the cell state over its features, averaged over examples.
+        share: the distance between the normalized cell states of two runs with different starts,
+            relative to that distance at the start.
         kept: the same for the cell states as they are carried.
 
     Example:
@@ -51,21 +51,21 @@ class Carry:
 def carry(variant: str, forget_bias: float, seed: int = 0, steps: int = 200) -> Carry:
     """Run a cell from two random cell states along the same random inputs.
 
-    The cell has 8 inputs and 32 features, and no feedback: its `weight_hh` is 0, so that what it
-    remembers is in the cell state alone. Inputs and first cell states are standard normal, of 8
-    examples. What is random follows from `seed` alone, and is the same for all variants.
+    The cell has 8 inputs, 32 features and no feedback: its `weight_hh` is 0, so it can remember
+    only through its cell state. Inputs and first cell states are standard normal, for 8 examples.
+    All random numbers depend on `seed` alone and are the same for all variants.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
         forget_bias: what is added to the forget gate.
-        seed: what weights, inputs and first states start from.
-        steps: how many steps to take, at least 0.
+        seed: the seed of weights, inputs and first states.
+        steps: the number of steps, at least 0.
 
     Returns:
-        Size and remains of the cell state before the first and after every step.
+        Size and remains of the cell state before the first step and after each step.
 
     Raises:
-        ValueError: there is no such variant.
+        ValueError: the variant is unknown.
 
     Example:
         >>> run = carry("carried", forget_bias=5.0, steps=3)
@@ -93,11 +93,11 @@ def carry(variant: str, forget_bias: float, seed: int = 0, steps: int = 200) -> 
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations over a batch at each step, mean over the features; shape `(L,)`.
+    """Standard deviations over a batch at each step, averaged over features; shape `(L,)`.
 
     Attributes:
-        from_input: of what the inputs add to the gates, before its norm.
-        from_hidden: of what the hidden state adds to the gates, before its norm.
+        from_input: of the inputs' contribution to the gates, before its norm.
+        from_hidden: of the hidden state's contribution to the gates, before its norm.
         cell: of the cell state.
 
     Example:
@@ -114,26 +114,26 @@ class Spread:
 
 @torch.no_grad()
 def spread_over_batch(sequences: Tensor, gain: float = 0.1, seed: int = 0) -> Spread:
-    r"""Run an LSTM with batch normalization, and return the spreads that it has to divide by.
+    r"""Run an LSTM with batch normalization, and return the deviations it has to divide by.
 
     .. math::
         a = \operatorname{BN}(W_h h; \gamma) + \operatorname{BN}(W_x x; \gamma) + b, \qquad
         c' = \sigma(f) \odot c + \sigma(i) \odot \tanh(g), \qquad
         h' = \sigma(o) \odot \tanh(\operatorname{BN}(c'; \gamma))
 
-    Each norm takes the mean and variance of the batch at its own step. There are 32 features; the
-    bias of the forget gate is 1, the others are 0. Source: Cooijmans et al. 2017.
+    Each norm takes the mean and variance over the batch at its own step. There are 32 features;
+    the bias of the forget gate is 1, the others are 0. Source: Cooijmans et al. 2017.
 
     Args:
         sequences: inputs, float64 of shape `(L, N, D)`.
         gain: :math:`\gamma`, the same for all features.
-        seed: what the weights start from.
+        seed: the seed of the weights.
 
     Returns:
-        The spreads at every step.
+        The standard deviations at every step.
 
     Raises:
-        ValueError: `sequences` has not three dimensions.
+        ValueError: `sequences` doesn't have three dimensions.
 
     Example:
         >>> sequences = torch.ones(2, 5, 1, dtype=torch.float64)

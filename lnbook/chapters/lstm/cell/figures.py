@@ -67,8 +67,8 @@ def cell() -> Figure:
     """Draw one step of the layer-normalized LSTM of Ba, Kiros and Hinton.
 
     Returns:
-        A diagram that runs down: the cell state in the left column, the summed inputs of the
-        gates in the middle and on the right, the three norms in blue.
+        A diagram that runs from top to bottom: the cell state in the left column, the summed
+        inputs of the gates in the middle and on the right, the three norms in blue.
 
     Example:
         >>> figure = cell()
@@ -92,13 +92,13 @@ def cell() -> Figure:
     for x, y, sign in CIRCLES.values():
         axes.add_patch(Circle((x, y), RADIUS, facecolor="white", edgecolor=INK, linewidth=1.4))
         axes.text(x, y - 0.03, sign, ha="center", va="center", fontsize=13, color=INK)
-    axes.text(1.3, -0.3, "carried on", ha="center", va="center", fontsize=10, color=INK)
-    axes.text(1.3, -0.9, "as it is", ha="center", va="center", fontsize=10, color=INK)
+    axes.text(1.3, -0.3, "carried on,", ha="center", va="center", fontsize=10, color=INK)
+    axes.text(1.3, -0.9, "unchanged", ha="center", va="center", fontsize=10, color=INK)
     return figure
 
 
 def _ends(start: str, end: str) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where an arrow leaves one shape and meets another: straight, from edge to edge."""
+    """The two ends of a straight arrow from the edge of one shape to the edge of another."""
     (x0, y0, half0, high0), (x1, y1, half1, high1) = _shape(start), _shape(end)
     if abs(x1 - x0) < 1e-9:
         return (x0, y0 - high0), (x1, y1 + high1 + 0.04)
@@ -125,18 +125,18 @@ def gates(
     groups: Mapping[str, tuple[ArrayLike, ArrayLike]],
     names: Sequence[str] = ("input $i$", "forget $f$", "candidate $g$", "output $o$"),
 ) -> Figure:
-    """Draw mean and standard deviation of the summed inputs of the four gates, a panel a norm.
+    """Draw mean and standard deviation of each gate's summed inputs, one panel per norm.
 
     Args:
         groups: for each panel its title, and means and standard deviations, each of shape `(4,)`.
-        names: of the four gates.
+        names: the names of the four gates.
 
     Returns:
-        Panels one below the other on one scale: a point at each mean, and a bar of one standard
-        deviation to both sides.
+        Panels one below the other on the same scale: a point at each mean, with a bar of one
+        standard deviation to both sides.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: there is no panel.
 
     Example:
         >>> figure = gates({"one norm": ([0.0, 1.0, -0.5, 0.5], [1.0, 0.5, 0.5, 1.0])})
@@ -165,5 +165,5 @@ def gates(
         axes.set_title(title)
         axes.grid(axis="x")
         axes.tick_params(axis="y", length=0)
-    panels[-1].set_xlabel("summed input: mean, and one standard deviation")
+    panels[-1].set_xlabel("summed inputs: mean ± one standard deviation")
     return figure

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
-__all__ = ["check_clip", "check_contrast", "check_patience"]
+__all__ = ["check_clip", "check_contrast", "check_patience", "check_shades"]
 
 FAINT, SPREAD, EPS = 1 / 16, math.sqrt(1 / 3), 1e-5
 FIRST, BETA_1, BETA_2 = 1e12, 0.9, 0.999
@@ -20,7 +20,7 @@ FIRST, BETA_1, BETA_2 = 1e12, 0.9, 0.999
 
 @checker
 def check_contrast(answer: Any = None) -> str:
-    r"""Check by what factor a white pixel sounds louder than the faintest one after Ba's norm.
+    r"""Check by what factor white exceeds the faintest gray after Ba's norm.
 
     One input feature `x`, weights of standard deviation :math:`\sqrt{1/3}`, eps 1e-5: the norm
     of :math:`W_x x` has the standard deviation :math:`x s / \sqrt{x^2 s^2 + \epsilon}`.
@@ -30,7 +30,7 @@ def check_contrast(answer: Any = None) -> str:
 
     Example:
         >>> check_contrast(16)
-        Not yet. That is the factor before the norm, which is what an LSTM without norms sees.
+        Not yet. That's the factor before the norm, which is what an LSTM without norms sees.
     """
     given = as_array(answer, (), "Your factor")
 
@@ -40,20 +40,59 @@ def check_contrast(answer: Any = None) -> str:
     right = after(1.0) / after(FAINT)
     outside = (SPREAD / (SPREAD + EPS)) / (FAINT * SPREAD / (FAINT * SPREAD + EPS))
     mistakes = {
-        "That is the factor before the norm, which is what an LSTM without norms sees.": 16.0,
-        "That is right without eps. With it, the two differ in the fourth digit.": 1.0,
-        "That is the faint pixel divided by the white one.": 1 / right,
-        "That is the factor of the variances. Take the root.": right**2,
-        "You added eps to the standard deviation. It is added to the variance.": outside,
+        "That's the factor before the norm, which is what an LSTM without norms sees.": 16.0,
+        "That would be right without eps. With eps, the two differ slightly.": 1.0,
+        "That's the faint pixel divided by the white one.": 1 / right,
+        "That's the factor between the variances. Take the root.": right**2,
+        "You added eps to the standard deviation. It's added to the variance.": outside,
     }
     judge(
         given,
         np.array(right),
         {message: np.array(value) for message, value in mistakes.items()},
-        otherwise="Work out x s / sqrt(x^2 s^2 + eps) for x = 1 and for x = 1/16, then divide.",
+        otherwise="Compute x s / sqrt(x^2 s^2 + eps) for x = 1 and for x = 1/16, then divide.",
         tolerance=1e-4,
     )
-    return "All that is not black sounds alike: sixteen times the ink, no louder."
+    return "After the norm, white is hardly any stronger than the faintest gray."
+
+
+SHADES_KEPT = "bde"
+SHADES_MISSED = {
+    "b": "(b) does change the direction of the row: (9/16, 7/16) isn't a multiple of (1, 0).",
+    "d": "(d) does work: each shade picks its own column of W_x.",
+    "e": "(e) does work: x w + b' points in a different direction for each x.",
+}
+SHADES_WRONG = {
+    "a": "(a) is x times (1, 2), so the row is always a multiple of the same row.",
+    "c": "(c) leaves only the sign of 2x - 1, which is the same for both shades.",
+}
+
+
+@checker
+def check_shades(letters: Any = None) -> str:
+    """Check which inputs let a cell with a norm on the input's part see the shade of a pixel.
+
+    Args:
+        letters: all that apply, as a string such as "ac" or as a list of letters.
+
+    Example:
+        >>> check_shades("abde")
+        Not yet. (a) is x times (1, 2), so the row is always a multiple of the same row.
+    """
+    if letters is None or letters is ...:
+        raise NotYet("Your letters are still missing.")
+    try:
+        text = "".join(letters).lower()
+    except TypeError:
+        raise NotYet(f"Give the letters as a string, such as 'ac', not {letters!r}.") from None
+    given = {letter for letter in text if letter.isalpha()}
+    unknown = sorted(given - SHADES_MISSED.keys() - SHADES_WRONG.keys())
+    if unknown:
+        raise NotYet(f"The choices are a to e, but your answer contains {unknown[0]!r}.")
+    for letter, reason in (SHADES_WRONG | SHADES_MISSED).items():
+        if (letter in given) != (letter in SHADES_KEPT):
+            raise NotYet(reason)
+    return "The norm removes the scale of the row, so a shade has to change its direction."
 
 
 Clip = Callable[[Sequence[Tensor], float], Any]
@@ -68,38 +107,40 @@ def _norm(gradients: Sequence[Tensor]) -> float:
 
 
 CLIP_MISTAKES: dict[str, Clip] = {
-    "It clips each tensor on its own, which turns the direction of the whole. "
-    "Take one norm over all of them.": lambda gs, largest: [
+    "It clips each tensor separately, which changes the direction of the whole vector. "
+    "Take one norm over all tensors.": lambda gs, largest: [
         g * min(1.0, largest / g.norm().item()) for g in gs
     ],
-    "It cuts off each number on its own, which turns the direction of the whole. "
-    "Multiply all by one factor.": lambda gs, largest: [g.clamp(-largest, largest) for g in gs],
-    "It rescales short gradients too. Leave those alone that are within the limit.": (
+    "It clips each number separately, which changes the direction of the whole vector. "
+    "Multiply everything by one factor.": lambda gs, largest: [
+        g.clamp(-largest, largest) for g in gs
+    ],
+    "It rescales short gradients, too. Leave gradients within the limit alone.": (
         lambda gs, largest: _scaled(gs, largest / _norm(gs))
     ),
     "It divides by the square of the norm. Take the root.": lambda gs, largest: _scaled(
         gs, min(1.0, largest / _norm(gs) ** 2)
     ),
-    "It adds up the norms of the tensors. Add their squares, and take the root.": (
+    "It adds up the norms of the tensors. Add their squares and take the root.": (
         lambda gs, largest: _scaled(gs, min(1.0, largest / sum(g.norm().item() for g in gs)))
     ),
-    "It does not clip at all.": lambda gs, largest: list(gs),
+    "It doesn't clip at all.": lambda gs, largest: list(gs),
 }
 
 
 @checker
 def check_clip(function: Clip) -> str:
-    """Check a function that clips gradients by their common norm.
+    """Check a function that clips gradients by their joint norm.
 
-    Calls `function(gradients, largest)` with three tensors, once longer than `largest` together
-    and once shorter.
+    Calls `function(gradients, largest)` with three tensors whose joint norm is above `largest`
+    once and below it once.
 
     Args:
         function: returns the clipped gradients, tensors of the same shapes in the same order.
 
     Example:
         >>> check_clip(lambda gradients, largest: gradients)
-        Not yet. It does not clip at all.
+        Not yet. It doesn't clip at all.
     """
     rng = np.random.default_rng(77)
     gradients = [torch.from_numpy(rng.normal(size=size)) for size in ((4, 3), (5,), (2, 2))]
@@ -109,11 +150,11 @@ def check_clip(function: Clip) -> str:
         with running():
             answer = function(given, largest)
         if answer is None:
-            raise NotYet("Your function does not return anything yet.")
+            raise NotYet("Your function doesn't return anything yet.")
         if not isinstance(answer, (list, tuple)) or len(answer) != len(gradients):
-            raise NotYet("Your function should return a list of as many tensors.")
+            raise NotYet("Your function should return a list of as many tensors as it gets.")
         if not all(map(torch.equal, given, gradients)):
-            raise NotYet("Your function changes what it is given. Return new tensors.")
+            raise NotYet("Your function changes its arguments. Return new tensors.")
         arrays = [
             as_array(one, tuple(like.shape), "A tensor that your function returns")
             for one, like in zip(answer, gradients, strict=True)
@@ -122,10 +163,10 @@ def check_clip(function: Clip) -> str:
             np.concatenate([array.ravel() for array in arrays]),
             _flat(_scaled(gradients, min(1.0, largest / _norm(gradients)))),
             {text: _flat(wrong(gradients, largest)) for text, wrong in CLIP_MISTAKES.items()},
-            otherwise=f"With a limit of {largest:g} the values are off.",
+            otherwise=f"With a limit of {largest:g}, the values are off.",
             tolerance=1e-6,  # PyTorch adds 1e-6 to the norm
         )
-    return "Shorter, in the same direction; and untouched if short enough."
+    return "Long gradients get shorter and keep their direction, and short ones don't change."
 
 
 def _flat(tensors: Sequence[Tensor]) -> Any:
@@ -140,11 +181,11 @@ def check_patience(answer: Any = None) -> str:
     gradient of 0 multiplies it by :math:`\beta_2 = 0.999`.
 
     Args:
-        answer: after how many further updates v falls below 1. Within 1 percent is enough.
+        answer: after how many further updates v falls below 1; 1 percent off is fine.
 
     Example:
         >>> check_patience(459)
-        Not yet. That is with beta_1, which belongs to m. For v it is beta_2, 0.999.
+        Not yet. That's with beta_1, which belongs to m. For v, use beta_2 = 0.999.
     """
     given = as_array(answer, (), "Your number of updates")
 
@@ -154,11 +195,11 @@ def check_patience(answer: Any = None) -> str:
     share = 1 - BETA_2
     right = updates(share * FIRST**2, BETA_2)
     mistakes = {
-        "That is with beta_1, which belongs to m. For v it is beta_2, 0.999.": updates(
+        "That's with beta_1, which belongs to m. For v, use beta_2 = 0.999.": updates(
             share * FIRST**2, BETA_1
         ),
         "v holds squares: the square of 1e12 is 1e24.": updates(share * FIRST, BETA_2),
-        "At first only a share 1 - beta_2 of the square goes into v.": updates(FIRST**2, BETA_2),
+        "Only a share 1 - beta_2 of the first square goes into v.": updates(FIRST**2, BETA_2),
     }
     judge(
         np.log(np.maximum(given, 1e-9)),
@@ -167,4 +208,4 @@ def check_patience(answer: Any = None) -> str:
         otherwise="Solve (1 - beta_2) * 1e24 * beta_2 ** n = 1 for n.",
         tolerance=0.01,
     )
-    return "No run of this chapter is a fiftieth as long."
+    return "No run in this chapter is even a fiftieth as long."

@@ -1,8 +1,8 @@
-"""The experiments of the chapter on training LSTMs: two tasks, and what passes through time.
+"""The experiments of the chapter on training LSTMs: two tasks, and gradients through time.
 
-All random numbers come from NumPy, each use of a seed with a generator of its own: two variants
-with one seed start from the same matrices and see the same batches. Runs are in float64 unless
-another dtype is asked for.
+All random numbers come from NumPy, and each use of a seed has its own generator: two variants with
+the same seed start from the same matrices and see the same batches. Runs are in float64 unless you
+ask for a different dtype.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 Batch = tuple[Tensor, ...]
 
 FORMS = ("pixels", "binary", "with a constant")
-TEST, WEIGHTS, BATCHES = range(3)  # each use of a seed has a generator of its own
+TEST, WEIGHTS, BATCHES = range(3)  # each use of a seed has its own generator
 TEST_EXAMPLES = 500
 
 
@@ -48,9 +48,9 @@ class LastStep(nn.Module):
     Args:
         inputs: features of the input, D.
         hidden: features of the states, H.
-        outputs: numbers that come out.
+        outputs: numbers per output.
         variant: "ba", "per-gate", "carried" or "none".
-        forget_bias: first value of what is added to the forget gates.
+        forget_bias: initial value of the bias of the forget gates.
 
     Shape:
         Input: `(N, L, D)`. Output: `(N, outputs)`.
@@ -70,7 +70,7 @@ class LastStep(nn.Module):
         self.out = nn.Linear(hidden, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the linear layer makes of the last hidden state."""
+        """Return the output of the linear layer for the last hidden state."""
         output, _ = self.lstm(x)
         answer: Tensor = self.out(output[:, -1])
         return answer
@@ -78,16 +78,16 @@ class LastStep(nn.Module):
 
 @dataclass(frozen=True)
 class Task:
-    """What a model is to learn, and how it is measured.
+    """What a model has to learn, and how it is evaluated.
 
     Attributes:
         name: "adding" or "digits".
-        outputs: how many numbers a model gives for a sequence.
+        outputs: how many numbers a model outputs per sequence.
         test: sequences of shape `(N, L, D)`, float64, and their answers.
-        batches: from a batch size and a number of steps to batches like `test`.
-        loss: of a model's outputs for the answers, mean over the examples.
-        score: of a model's outputs for the answers: the accuracy for digits; for adding the mean
-            squared error, as a share of that of always answering 1.
+        batches: maps a batch size and a number of steps to batches like `test`.
+        loss: maps a model's outputs and the answers to the loss, averaged over the examples.
+        score: maps a model's outputs and the answers to the score: the accuracy for digits; for
+            adding the mean squared error, relative to that of always answering 1.
 
     Example:
         >>> task = adding(length=6)
@@ -105,14 +105,14 @@ class Task:
 
 
 def adding(seed: int = 0, length: int = 50) -> Task:
-    """Return the adding problem: new sequences in each batch, 500 to test with.
+    """Return the adding problem: new sequences in each batch, and 500 test sequences.
 
     Args:
-        seed: what the sequences start from.
-        length: steps of a sequence, L, at least 2.
+        seed: the seed of the sequences.
+        length: steps per sequence, L, at least 2.
 
     Raises:
-        ValueError: with the sequences, if `length` is below 2.
+        ValueError: when sequences are drawn, if `length` is below 2.
 
     Example:
         >>> task = adding(length=6)
@@ -132,15 +132,15 @@ def adding(seed: int = 0, length: int = 50) -> Task:
 
 
 def digits(seed: int = 0, form: str = "pixels") -> Task:
-    """Return the digits, read one pixel a step: 1197 images to train on, 450 to test with.
+    """Return the digits, read one pixel per step: 1197 training images and 450 test images.
 
     Args:
-        seed: what the split and the order of the images start from.
+        seed: the seed of the split and of the order of the images.
         form: "pixels" for the pixel alone, from 0 to 1; "binary" for 1 where it is above 0;
             "with a constant" for the pixel and, as a second feature, 1 at every step.
 
     Raises:
-        ValueError: `form` is not known.
+        ValueError: `form` is unknown.
 
     Example:
         >>> [tuple(part.shape) for part in digits().test]
@@ -198,11 +198,11 @@ def set_gain_(model: nn.Module, gain: float) -> None:
 
 @dataclass
 class Run:
-    """What came of a training run.
+    """The results of a training run.
 
     Attributes:
         model: the trained model.
-        train_losses: the loss of each step, on its batch, before the update.
+        train_losses: the loss of each step on its batch, before the update.
         steps: the steps after which the model was tested.
         scores: the score of the task on its test sequences after each of them.
 
@@ -239,21 +239,21 @@ def train(
         task: made by `adding` or `digits`.
         variant: "ba", "per-gate", "carried" or "none".
         lr: the learning rate.
-        gain: what the gains of the norms start from.
-        forget_bias: what the biases of the forget gates start from.
-        seed: what the weights start from.
-        steps: how many updates.
+        gain: initial value of the gains of the norms.
+        forget_bias: initial value of the biases of the forget gates.
+        seed: the seed of the weights.
+        steps: the number of updates.
         hidden: features of the states.
-        batch_size: sequences in a batch.
-        every: after how many updates to test; 0 for once, at the end.
-        clip: the largest norm of the gradient of all parameters; None for no limit.
+        batch_size: sequences per batch.
+        every: test after this many updates; 0 to test once, at the end.
+        clip: the largest norm allowed for the gradient of all parameters; None for no limit.
         dtype: of the model and the sequences.
 
     Returns:
         The model and its scores.
 
     Raises:
-        ValueError: what `LayerNormLSTM` and `lnbook.training` refuse.
+        ValueError: an argument that `LayerNormLSTM` or `lnbook.training` refuses.
 
     Example:
         >>> run = train(adding(length=4), "ba", steps=60, hidden=8, every=30)
@@ -284,14 +284,14 @@ def _cast(part: Tensor, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True)
 class Norms:
-    """Lengths at each step of a sequence, median over the examples; each of shape `(L,)`.
+    """Norms at each step of a sequence, medians over the examples; each of shape `(L,)`.
 
     Attributes:
         hidden: of the hidden state.
         cell: of the cell state.
-        hidden_gradient: of the gradient of an example's loss for its hidden state.
-        cell_gradient: of the gradient of an example's loss for its cell state, through all that
-            follows from it, the hidden state of the same step included.
+        hidden_gradient: of the gradient of an example's loss with respect to its hidden state.
+        cell_gradient: of the gradient of an example's loss with respect to its cell state, through
+            everything that depends on it, including the hidden state of the same step.
 
     Example:
         >>> norms = norms_over_steps(LastStep(2, 4, 1, None).double(), adding(length=5))
@@ -306,15 +306,15 @@ class Norms:
 
 
 def norms_over_steps(model: LastStep, task: Task, examples: int = 100) -> Norms:
-    """Run a model over test sequences and back, and measure its states and their gradients.
+    """Run a model forward and backward, and measure its states and their gradients.
 
     Args:
         model: as `train` returns it.
-        task: what it is to learn.
-        examples: how many of the test sequences to take.
+        task: the task that provides test sequences and the loss.
+        examples: how many of the test sequences to use.
 
     Returns:
-        Lengths at every step.
+        The norms at every step.
 
     Example:
         >>> task = adding(length=5)
@@ -328,7 +328,9 @@ def norms_over_steps(model: LastStep, task: Task, examples: int = 100) -> Norms:
     states: list[tuple[Tensor, Tensor]] = []
     for x_t in x.unbind(1):
         states.append(cell(x_t, states[-1] if states else None))
-    loss = len(x) * task.loss(model.out(states[-1][0]), y)  # a sum: each example has its own
+    loss = len(x) * task.loss(
+        model.out(states[-1][0]), y
+    )  # a sum, so that each example keeps its own
     columns = []
     for tensors in zip(*states, strict=True):
         columns.append(_lengths(tensors))

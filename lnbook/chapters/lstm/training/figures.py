@@ -16,13 +16,13 @@ from lnbook.notebook.style import INK, WIDTH, line_styles
 __all__ = ["by_rate", "curves"]
 
 LINES = ("none", "ba", "per-gate", "carried", "ba, gain 0.1")
-APART = 0.025  # how far the lines stand apart, in powers of 10
+APART = 0.025  # horizontal offset between lines, in powers of 10
 
 
 def _looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     for name in names:
         if name not in LINES:
-            raise ValueError(f"expected a line out of {LINES}, but got {name!r}")
+            raise ValueError(f"expected one of the lines {LINES}, but got {name!r}")
     return line_styles(names)
 
 
@@ -38,16 +38,16 @@ def curves(
     Args:
         panels: for each panel its title, and for each line its name, the updates `(T,)` and the
             scores `(S, T)` of all seeds.
-        label: what the score is.
-        log: whether its scale is logarithmic.
-        level: a score to compare with, drawn across all panels.
+        label: the name of the score.
+        log: whether the scale of scores is logarithmic.
+        level: a score to compare with, drawn as a line across all panels.
 
     Returns:
-        Panels, one below the other, on one scale: a line at the mean over the seeds, and a band
-        from the lowest to the highest.
+        Panels, one below the other, on the same scale: a line at the mean over the seeds, and a
+        band from the lowest to the highest.
 
     Raises:
-        ValueError: there is no panel, or a line is not known.
+        ValueError: there is no panel, or a line has an unknown name.
 
     Example:
         >>> lines = {"ba": ([10, 20], [[0.5, 0.7], [0.3, 0.9]])}  # two seeds
@@ -84,16 +84,16 @@ def by_rate(
     """Draw scores against the learning rate.
 
     Args:
-        panels: for each panel what its score is, and for each line its name and, by learning
-            rate, the scores of all seeds, `(S,)`.
-        log: the panels with a logarithmic scale of scores.
+        panels: for each panel the name of its score, and for each line its name and, by
+            learning rate, the scores of all seeds, `(S,)`.
+        log: the panels in which the scale of scores is logarithmic.
 
     Returns:
-        Panels, one below the other: a line with a marker through the means, and a faint point
-        for each run.
+        Panels, one below the other: a line with markers through the means, and a faint point for
+        each run.
 
     Raises:
-        ValueError: there is no panel, or a line is not known.
+        ValueError: there is no panel, or a line has an unknown name.
 
     Example:
         >>> figure = by_rate({"accuracy": {"ba": {0.01: [0.6, 0.8], 0.03: [0.7, 0.7]}}})

@@ -33,7 +33,7 @@ def four_calls(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def layers(*, copied=True, aliased=False, mistake="", end=lambda h, c: (h, c)):
-    """A function that runs the layers, with the given faults."""
+    """A function that runs the layers, with the given bugs."""
 
     def run(cells: Any, x: Tensor, states: Any = None) -> Any:
         if states is None or mistake == "zeros":
@@ -62,16 +62,25 @@ def copies_only_lists(cells: Any, x: Tensor, states: Any = None) -> Any:
     return layers(copied=not states or isinstance(states[0], list))(cells, x, states)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
+# For each checker: a few words of its verdict, and the answer that gets this verdict.
 ANSWERS = {
     exercises.check_forget_bias: [
         ("Correct.", torch.logit(torch.tensor(0.5) ** 0.01)),
         ("Correct.", 4.97),
         ("Correct.", 4.96),
         *exercises.FORGET_BIAS_MISTAKES.items(),
-        ("after 100 steps 0.49 is left", 4.94),
-        ("after 100 steps 0.51 is left", 5),
-        ("after 100 steps 0 is left", -1000.0),
+        ("0.49 is left after 100 steps", 4.94),
+        ("0.51 is left after 100 steps", 5),
+        ("and 0 is left after 100 steps", -1000.0),
+    ],
+    exercises.check_forgetting: [
+        ("Correct.", 21**-0.5, 1.1**-100),
+        ("Correct.", torch.tensor(0.218), 7.3e-5),
+        *((text, *shares) for text, shares in exercises.FORGETTING_MISTAKES.items()),
+        ("Your shares are 0.5 and 0.5", 0.5, 0.5),
+        ("Both shares are positive", 0.218, 0.0),
+        ("The carried share is still missing", 0.218),
+        ("The share in Ba's cell is still missing", ..., 7.3e-5),
     ],
     exercises.check_norm_each_gate: [
         ("Correct.", one_call),
@@ -85,20 +94,35 @@ ANSWERS = {
     exercises.check_layers: [
         ("Correct.", layers()),
         ("Correct.", layers(end=lambda h, c: (torch.stack(h), torch.stack(c)))),
-        ("Without states, h and c are one and the same list", layers(aliased=True, copied=False)),
+        ("Without states, h and c are the same list", layers(aliased=True, copied=False)),
         ("changed the caller's states", layers(copied=False)),
-        ("not handed from step to step", forgetful),
+        ("aren't passed from one step", forgetful),
         ("With states in tensors: your function changed", copies_only_lists),
         ("With states in lists, your function raised", lambda cells, x: layers()(cells, x)),
         ("second layer reads the input", layers(mistake="parallel")),
         ("it starts from zeros", layers(mistake="zeros")),
         ("those of the first layer", layers(mistake="first")),
-        ("the states returned are not those", layers(end=lambda h, c: (c, h))),
-        ("the states returned", layers(end=lambda *e: [torch.stack(s).float() for s in e])),
-        ("the pair (outputs, states)", lambda _cells, x, _states=None: x),
-        ("outputs are not those", lambda _cells, x: (x, None)),
+        ("returned states aren't those", layers(end=lambda h, c: (c, h))),
+        ("returned states", layers(end=lambda *e: [torch.stack(s).float() for s in e])),
+        ("a pair (outputs, states)", lambda _cells, x, _states=None: x),
+        ("outputs aren't those", lambda _cells, x: (x, None)),
     ],
 }
+
+
+def test_forgetting_is_that_of_the_cells() -> None:
+    """With many features and open gates, both formulas describe what the norms do."""
+    generator = torch.Generator().manual_seed(3)
+    one, other = torch.randn(2, 50_000, dtype=torch.float64, generator=generator)
+    states = {"ba": (one, other), "carried": (one, other)}
+    for _ in range(20):
+        new = 0.1**0.5 * torch.randn(50_000, dtype=torch.float64, generator=generator)
+        states = {name: tuple(c + new for c in pair) for name, pair in states.items()}
+        states["carried"] = tuple(functional.layer_norm(c, c.shape) for c in states["carried"])
+    for name, expected in (("ba", 3**-0.5), ("carried", 1.1**-10)):
+        first, second = (functional.layer_norm(c, c.shape) for c in states[name])
+        left = (first - second).norm() / (one - other).norm()
+        assert left.item() == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("check", ANSWERS)

@@ -1,4 +1,4 @@
-"""The checkers: right answers pass, and each known mistake is called by its name."""
+"""The checkers accept right answers and name each known mistake."""
 
 import numpy as np
 import pytest
@@ -41,34 +41,66 @@ def test_patience_right_is_that_of_adam() -> None:
     assert exercises.check_patience(48_000).correct
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
+def test_shades_right_are_those_that_survive_a_norm() -> None:
+    generator = torch.Generator().manual_seed(5)
+    inputs = {
+        "a": lambda x: [x, 2 * x],
+        "b": lambda x: [x, 1 - x],
+        "c": lambda x: [2 * x - 1],
+        "d": lambda x: torch.eye(17)[round(16 * x)].tolist(),
+        "e": lambda x: [x],
+    }
+    for letter, encode in inputs.items():
+        weight = torch.rand(64, len(encode(1.0)), generator=generator) - 0.5
+        bias = (torch.rand(64, generator=generator) - 0.5) * (letter == "e")
+        gray, white = (
+            layer_norm(weight @ torch.tensor(encode(x)) + bias, (64,)) for x in (9 / 16, 1.0)
+        )
+        differs = ((gray - white).norm() / white.norm()).item() > 0.1
+        assert differs == (letter in exercises.SHADES_KEPT), letter
+
+
+# For each checker: a few words of its verdict, and the answer that gets this verdict.
 ANSWERS = {
     exercises.check_contrast: [
         ("before the norm", 16),
         ("right without eps", 1),
         ("faint pixel divided by the white", 0.99619),
-        ("factor of the variances", 1.00765),
+        ("factor between the variances", 1.00765),
         ("added eps to the standard deviation", 1.00026),
-        ("Work out", 1.00395),
+        ("Compute x s", 1.00395),
     ],
     exercises.check_clip: [
         ("Correct.", by_torch),
-        ("each tensor on its", lambda gs, largest: [g * min(1, largest / g.norm()) for g in gs]),
-        ("each number on its own", lambda gs, largest: [g.clip(-largest, largest) for g in gs]),
-        ("short gradients too", scaled(lambda norm, largest: largest / norm)),
+        ("each tensor sep", lambda gs, largest: [g * min(1, largest / g.norm()) for g in gs]),
+        ("each number separately", lambda gs, largest: [g.clip(-largest, largest) for g in gs]),
+        ("short gradients, too", scaled(lambda norm, largest: largest / norm)),
         ("square of the norm", scaled(lambda norm, largest: min(1, largest / norm**2))),
         ("values are off", scaled(lambda norm, largest: min(1, largest / norm) + 2e-7)),
         (
             "adds up the norms",
             lambda gs, largest: [g * min(1, largest / sum(h.norm() for h in gs)) for g in gs],
         ),
-        ("does not clip", lambda gs, largest: gs),
+        ("doesn't clip", lambda gs, largest: gs),
         (
-            "changes what it is given",
+            "changes its arguments",
             lambda gs, largest: by_torch([g.mul_(2) for g in gs], largest),
         ),
-        ("not return anything yet", lambda gs, largest: None),
+        ("doesn't return anything yet", lambda gs, largest: None),
         ("list of as many tensors", lambda gs, largest: gs[0]),
+    ],
+    exercises.check_shades: [
+        ("Correct.", "bde"),
+        ("Correct.", "E, D, B"),
+        ("Correct.", ["b", "d", "e"]),
+        ("(a) is x times", "abde"),
+        ("(c) leaves only the sign", "bcde"),
+        ("(b) does change", "de"),
+        ("(d) does work", "be"),
+        ("(e) does work", "bd"),
+        ("still missing", ...),
+        ("The choices are a to e", "bdef"),
+        ("as a string", 3),
     ],
     exercises.check_patience: [
         ("beta_1", 459),
