@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
 
-__all__ = ["check_choose_eps", "check_merge", "check_which_eps"]
+__all__ = ["check_choose_eps", "check_merge", "check_reach", "check_which_eps"]
 
 Array = NDArray[np.float64]
 Pair = tuple[float, float]
@@ -40,7 +40,7 @@ def _right(
 def _mistakes(
     n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
 ) -> dict[str, Pair]:
-    """What known mistakes return for the mean and the total."""
+    """The mean and the total that known mistakes give."""
 
     def moved(to: float) -> float:
         return totals + n_a * (mean_a - to) ** 2 + n_b * (mean_b - to) ** 2
@@ -49,15 +49,15 @@ def _mistakes(
     mean, total = _right(n_a, mean_a, total_a, n_b, mean_b, total_b)
     halfway, crossed = (mean_a + mean_b) / 2, mean_a + delta * n_a / n
     return {
-        "It gives both means the same weight. The larger part counts more.": (
+        "It gives both means the same weight. The larger part should count more.": (
             halfway,
             moved(halfway),
         ),
-        "It only adds the totals. The parts have different means: that adds to the spread.": (
+        "It only adds the totals. The parts have different means, which adds to the deviations.": (
             mean,
             totals,
         ),
-        "It moves each total once. Every value of a part deviates more: multiply by its count.": (
+        "It moves each total once, but every value of a part deviates more. Use the count.": (
             mean,
             totals + (mean_a - mean) ** 2 + (mean_b - mean) ** 2,
         ),
@@ -65,10 +65,10 @@ def _mistakes(
             mean,
             totals + delta**2,
         ),
-        "It weights each mean with the count of the other part.": (crossed, moved(crossed)),
+        "It weights each mean by the count of the other part.": (crossed, moved(crossed)),
         "Its total is the variance. Return the sum of the squared deviations.": (mean, total / n),
         "It returns the total first. Return the mean, then the total.": (total, mean),
-        "It averages the totals. They are sums: the parts' totals add up, and more comes in.": (
+        "It averages the totals. They're sums, so they add up, and one more term comes in.": (
             mean,
             (n_a * total_a + n_b * total_b) / n,
         ),
@@ -80,7 +80,7 @@ def check_merge(merge: Merge) -> str:
     r"""Check a function that merges the statistics of two parts of a row.
 
     Calls `merge(n_a, mean_a, total_a, n_b, mean_b, total_b)` for parts of several rows, one of
-    them with large values, which tells a formula that cancels.
+    them with large values, which exposes a formula that cancels.
 
     .. math::
         \mu = \mu_a + \delta \frac{n_b}{n_a + n_b}, \qquad
@@ -89,7 +89,7 @@ def check_merge(merge: Merge) -> str:
     Source: Chan, Golub and LeVeque 1983.
 
     Args:
-        merge: returns the mean and the sum of squared deviations of the whole, as two numbers.
+        merge: returns the mean and the sum of squared deviations of the whole row.
 
     Example:
         >>> check_merge(lambda n_a, mean_a, total_a, n_b, mean_b, total_b: (1.0, 2.0, 3.0))
@@ -108,7 +108,7 @@ def check_merge(merge: Merge) -> str:
             tolerance=1e-6,
         )
     given = (*_statistics(LARGE_PARTS[0]), *_statistics(LARGE_PARTS[1]))
-    cancels = "It is right on paper, but cancels: use differences of the means only."
+    cancels = "It's right on paper, but it cancels. Use only the difference of the means."
     judge(_merged(merge, given), np.array(_right(*given)), {}, otherwise=cancels, tolerance=1e-6)
     return "Mean and total are right, for parts of different sizes and large values."
 
@@ -117,40 +117,40 @@ def _merged(merge: Merge, given: tuple[float, ...]) -> Array:
     return as_array(run_answer(merge, *given, context=""), (2,), "What your function returns")
 
 
-SMALLEST_SIGMA = 0.05
+SMALLEST_SIGMA = 0.005
 LEAST_SPREAD = 0.99
-LARGEST_STRETCH = 1000.0
+LARGEST_STRETCH = 2000.0
 
 
 @checker
 def check_choose_eps(eps: Any = None) -> str:
     r"""Check an epsilon that keeps the spread of small rows and bounds the gradient.
 
-    Asked for: rows with :math:`\sigma \ge 0.05` come out with a standard deviation of at least
-    0.99, and no change is stretched by more than 1000.
+    Rows with :math:`\sigma \ge 0.005` should come out with a standard deviation of at least 0.99,
+    and no change should be stretched by more than 2000.
 
     Args:
         eps: one positive number.
 
     Example:
         >>> check_choose_eps(0.0)
-        Not yet. eps must be above 0: otherwise a constant row gives NaN.
+        Not yet. eps must be above 0, or a constant row gives NaN.
     """
     value = float(as_array(eps, (), "Your eps"))
     if value <= 0.0:
-        raise NotYet("eps must be above 0: otherwise a constant row gives NaN.")
+        raise NotYet("eps must be above 0, or a constant row gives NaN.")
     variance = SMALLEST_SIGMA**2
     reached = math.sqrt(variance / (variance + value))
     stretched = 1.0 / math.sqrt(value)
     if reached < LEAST_SPREAD:
         raise NotYet(
-            f"A row with sigma = {SMALLEST_SIGMA} comes out with {reached:.3f} instead of at "
-            f"least {LEAST_SPREAD}: choose a smaller eps."
+            f"A row with sigma = {SMALLEST_SIGMA} comes out with {reached:.4f} instead of at "
+            f"least {LEAST_SPREAD}. Choose a smaller eps."
         )
     if stretched > LARGEST_STRETCH * (1 + 1e-9):
         raise NotYet(
-            f"Near a constant row a change is stretched by up to {stretched:.0f}, more than "
-            f"{LARGEST_STRETCH:.0f}: choose a larger eps."
+            f"Near a constant row, a change is stretched by up to {stretched:.0f}, more than "
+            f"{LARGEST_STRETCH:.0f}. Choose a larger eps."
         )
     return (
         f"A row with sigma = {SMALLEST_SIGMA} comes out with {reached:.4f}, and no change is "
@@ -162,33 +162,33 @@ WHICH_ROW = np.array([0.01, 0.03, 0.05, 0.07])
 WHICH_EPS = 1e-3
 UNDER_ROOT = WHICH_ROW.var() + WHICH_EPS
 WHICH_EPS_MISTAKES: dict[str, Any] = {
-    "This is the variance plus eps. Subtract the variance of the row.": UNDER_ROOT,
-    "This is what the row was divided by. Square it, then subtract the variance.": (
+    "That's the variance plus eps. Subtract the variance of the row.": UNDER_ROOT,
+    "That's what the row was divided by. Square it, then subtract the variance.": (
         np.sqrt(UNDER_ROOT)
     ),
-    "That eps would stand outside the root. Square the divisor before you subtract.": (
+    "That eps would go outside the root. Square the divisor before you subtract.": (
         np.sqrt(UNDER_ROOT) - WHICH_ROW.std()
     ),
     "You subtracted the unbiased variance. Divide by H = 4, not by 3.": (
         UNDER_ROOT - WHICH_ROW.var(ddof=1)
     ),
-    "This is the variance of the row.": WHICH_ROW.var(),
-    "This is the variance of the output.": WHICH_ROW.var() / UNDER_ROOT,
+    "That's the variance of the row.": WHICH_ROW.var(),
+    "That's the variance of the output.": WHICH_ROW.var() / UNDER_ROOT,
 }
 
 
 @checker
 def check_which_eps(eps: Any = None) -> str:
-    r"""Check the epsilon of a layer of which one input row and its output are known.
+    r"""Check the epsilon of a layer, given one input row and its output.
 
     The row is [0.01, 0.03, 0.05, 0.07]; the layer has :math:`\gamma = 1` and :math:`\beta = 0`.
 
     Args:
-        eps: one number, to two digits or more.
+        eps: one number, to at least two digits.
 
     Example:
         >>> check_which_eps(0.0015)
-        Not yet. This is the variance plus eps. Subtract the variance of the row.
+        Not yet. That's the variance plus eps. Subtract the variance of the row.
     """
     answer = as_array(eps, (), "Your eps")
     judge(
@@ -198,8 +198,55 @@ def check_which_eps(eps: Any = None) -> str:
             text: answer if np.isclose(answer, wrong, rtol=0.005) else wrong
             for text, wrong in WHICH_EPS_MISTAKES.items()
         },
-        otherwise="With this eps the layer would not give that output: solve "
+        otherwise="With this eps, the layer wouldn't give that output. Solve "
         "deviation / sqrt(variance + eps) = output for eps, for any of the four features.",
         tolerance=0.015 * WHICH_EPS,
     )
-    return "That is the default of Keras."
+    return "That's the default in Keras."
+
+
+HALF_GAPS = np.array([2.0**-24, 2.0**-11, 2.0**-8])
+REACH_MISTAKES: dict[str, Array] = {
+    "You used the gap after 1. u is half of it.": (2 * HALF_GAPS) ** -0.5,
+    "You doubled the gap. u is half of it.": (4 * HALF_GAPS) ** -0.5,
+    "That's where the square of the mean is that large. Take the root.": 1 / HALF_GAPS,
+    "You took u itself. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS,
+    "That's the root of u. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS**0.5,
+    "You swapped float16 and bfloat16. bfloat16 has fewer digits.": HALF_GAPS[[0, 2, 1]] ** -0.5,
+}
+
+
+@checker
+def check_reach(float32: Any = None, float16: Any = None, bfloat16: Any = None) -> str:
+    r"""Check at which mean the one-pass variance has an error of 1 if the variance is 1.
+
+    Rounding predicts a relative error of :math:`u \mu^2 / \sigma^2`, where :math:`u` is half of
+    the gap after 1.
+
+    Args:
+        float32: the mean in float32; 1 percent off is fine, here and below.
+        float16: the mean in float16.
+        bfloat16: the mean in bfloat16.
+
+    Example:
+        >>> check_reach(2**11.5, 2**5, 2**3.5)
+        Not yet. You used the gap after 1. u is half of it.
+    """
+    given = {"float32": float32, "float16": float16, "bfloat16": bfloat16}
+    answers = np.array([as_array(mean, (), f"The mean in {name}") for name, mean in given.items()])
+    if not (answers > 0).all():
+        raise NotYet("Give positive means.")
+    right = HALF_GAPS**-0.5
+    off = [
+        name
+        for name, mean, wanted in zip(given, answers, right, strict=True)
+        if abs(math.log(mean / wanted)) > 0.01
+    ]
+    judge(
+        np.log(answers),
+        np.log(right),
+        {text: np.log(wrong) for text, wrong in REACH_MISTAKES.items()},
+        otherwise=f"Not right yet: {', '.join(off)}. Set u * mean ** 2 to 1.",
+        tolerance=0.01,
+    )
+    return "The fewer digits a format has, the closer to zero a mean has to be."

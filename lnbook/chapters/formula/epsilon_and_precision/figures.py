@@ -13,13 +13,13 @@ from lnbook.notebook.style import MUTED, WIDTH, line_style
 
 __all__ = ["spread", "stretch", "variance_errors"]
 
-MOST = 4  # curves that one figure keeps apart
+MOST = 4  # curves that can be told apart in one figure
 
 
 def variance_errors(
     means: ArrayLike, errors: Mapping[str, ArrayLike], predicted: ArrayLike
 ) -> Figure:
-    """Draw how wrong a computed variance is, for rows of different means.
+    """Draw the error of a computed variance for rows with different means.
 
     Args:
         means: the means of the rows, positive, shape `(M,)`.
@@ -28,8 +28,8 @@ def variance_errors(
         predicted: the errors that rounding predicts for the first way, shape `(M,)`.
 
     Returns:
-        One line for each way, the prediction as a dotted one, and a thin line where the error is
-        as large as the variance; both scales are logarithmic.
+        One line per way, a dotted line for the prediction, and a thin line where the error is as
+        large as the variance; both scales are logarithmic.
 
     Raises:
         ValueError: if there is no way or more than four, or the shapes differ.
@@ -52,7 +52,7 @@ def variance_errors(
     axes.plot(x, expected, color=MUTED, linestyle=":", linewidth=1.6, label="prediction")
     for number, (label, values) in enumerate(curves.items()):
         axes.plot(x, values, **line_style(number, linestyle="-"), label=label)
-    axes.set(xscale="log", yscale="log", xlabel="mean of the row (its standard deviation is 1)")
+    axes.set(xscale="log", yscale="log", xlabel="mean of the row (standard deviation 1)")
     axes.set_title("relative error of the variance")
     axes.grid()
     figure.legend(loc="outside lower center", ncols=2)
@@ -68,8 +68,8 @@ def spread(sigma: ArrayLike, outputs: Mapping[str, ArrayLike]) -> Figure:
             normalized rows, shape `(M,)`.
 
     Returns:
-        One line for each epsilon over a logarithmic scale, and the value at which each is half
-        way in variance as a thin line.
+        One line per epsilon over a logarithmic scale, and a thin line where the variance of the
+        output is one half.
 
     Raises:
         ValueError: if there is no epsilon or more than four, or the shapes differ.
@@ -101,7 +101,7 @@ def stretch(sigma: ArrayLike, factors: Mapping[str, ArrayLike]) -> Figure:
             `(M,)`.
 
     Returns:
-        One line for each epsilon; both scales are logarithmic.
+        One line per epsilon; both scales are logarithmic.
 
     Raises:
         ValueError: if there is no epsilon or more than four, or the shapes differ.
@@ -131,7 +131,7 @@ def _lines(axes: Axes, x: NDArray[np.float64], curves: Mapping[str, NDArray[np.f
 def _curves(
     x: ArrayLike, curves: Mapping[str, ArrayLike], name: str
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """Read the curves of a figure and check that they fit."""
+    """Read the curves of a figure and check their shapes."""
     along = np.asarray(x, dtype=float)
     read = {label: np.asarray(values, dtype=float) for label, values in curves.items()}
     shapes = [values.shape for values in read.values()]

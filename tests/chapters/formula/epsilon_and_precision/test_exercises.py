@@ -1,4 +1,4 @@
-"""The checkers on epsilon and precision: right answers pass, known mistakes are named."""
+"""The checkers on epsilon and precision accept right answers and name known mistakes."""
 
 import numpy as np
 import pytest
@@ -23,6 +23,19 @@ def test_merge_expects_the_statistics_of_the_whole_row() -> None:
         assert merged == pytest.approx((np.mean(a + b), len(a + b) * np.var(a + b)), rel=1e-12)
 
 
+def test_reach_is_where_one_pass_loses_the_variance() -> None:
+    """In float16, at an eighth and at four times the predicted mean."""
+    rng = np.random.default_rng(4)
+    noise = rng.normal(size=(400, 64))
+    wrong = []
+    for mean in (45 / 8, 4 * 45):
+        x = (mean + noise).astype(np.float16).astype(np.float64)
+        rounded = np.square(x).mean(-1).astype(np.float16).astype(np.float64)
+        squared = np.square(x.mean(-1)).astype(np.float16).astype(np.float64)
+        wrong.append(np.median(np.abs((rounded - squared) / x.var(-1) - 1)))
+    assert wrong[0] < 0.1 < 0.9 < wrong[1]
+
+
 RIGHT = ""
 TOLD = {
     exercises.check_merge: [
@@ -33,28 +46,47 @@ TOLD = {
         (merge, RIGHT),
         (lambda *given: np.add(merge(*given), [5e-6, 0.0]), "the mean should be 4.6 and"),
         (lambda *given: np.add(merge(*given), [0.0, 5e-6]), "and the total 45.2, but"),
-        (merge_by_squares, "right on paper, but cancels"),
+        (merge_by_squares, "right on paper, but it cancels"),
     ],
     exercises.check_choose_eps: [
-        (1e-6, RIGHT),
-        (5e-5, RIGHT),
+        (2.5e-7, RIGHT),
+        (4e-7, RIGHT),
+        (5e-7, RIGHT),
         (0.0, "must be above 0"),
         (-1e-5, "must be above 0"),
-        (9.9e-7, "stretched by up to 1005"),
-        (5.2e-5, "comes out with 0.990 instead"),
+        (2.4e-7, "stretched by up to 2041"),
+        (5.2e-7, "comes out with 0.9898 instead"),
+        (1e-5, "comes out with 0.8452 instead"),
     ],
     exercises.check_which_eps: [
         (0.00099, RIGHT),
         ((0.03 / 0.7746) ** 2 - 5e-4, RIGHT),
-        (0.0015, "This is the variance plus eps"),
+        (0.0015, "That's the variance plus eps"),
         (0.0387, "what the row was divided by"),
         (0.0163692, "outside the root"),
         (0.00083333, "the unbiased variance"),
-        (0.0005, "This is the variance of the row"),
-        (1 / 3, "This is the variance of the output"),
-        (0.00098, "would not give that output"),
+        (0.0005, "That's the variance of the row"),
+        (1 / 3, "That's the variance of the output"),
+        (0.00098, "wouldn't give that output"),
     ],
 }
+
+
+@pytest.mark.parametrize(
+    ("means", "told"),
+    [
+        ((4096, 45.25, 16), RIGHT),
+        ((4096, 2**5.5, np.float64(16)), RIGHT),
+        *((tuple(wrong), text) for text, wrong in exercises.REACH_MISTAKES.items()),
+        ((4096, 45.25, 12), "Not right yet: bfloat16."),
+        ((4096, 45.25, -16), "positive"),
+        ((..., 45.25, 16), "The mean in float32 is still missing"),
+    ],
+)
+def test_reach(means, told: str) -> None:
+    verdict = exercises.check_reach(*means)
+    assert verdict.correct == (told == RIGHT)
+    assert told in verdict.message
 
 
 @pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
