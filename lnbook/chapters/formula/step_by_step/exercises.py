@@ -1,4 +1,4 @@
-"""The checkers of the chapter on the formula, step by step."""
+"""Checkers for the exercises of "Compute LayerNorm, step by step"."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from lnbook import reference
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
 
-__all__ = ["check_by_hand", "check_normalize_rows", "check_target"]
+__all__ = ["check_by_hand", "check_scaled_eps", "check_slip", "check_undo"]
 
 Array = NDArray[np.float64]
 
 EPS = 1e-5
-TOLERANCE = 0.011  # two decimals, rounded or cut off
+TOLERANCE = 0.011  # two decimals, rounded or truncated
 
 ROW = np.array([1.0, 5.0, 6.0, 8.0])
 DEVIATIONS = ROW - ROW.mean()
@@ -41,8 +41,8 @@ XHAT_MISTAKES: dict[str, Any] = {
     ),
     "You divided without subtracting the mean first.": ROW / ROW.std(),
     "These are the deviations from the mean. Divide them by the standard deviation.": DEVIATIONS,
-    "Your signs are the wrong way around: subtract the mean from x.": -XHAT,
-    "That is close. Give two decimals.": np.round(XHAT, 1),
+    "Your signs are flipped. Subtract the mean from x, not x from the mean.": -XHAT,
+    "That's close. Give two decimals.": np.round(XHAT, 1),
 }
 
 
@@ -64,14 +64,14 @@ def check_by_hand(mean: Any = None, variance: Any = None, normalized: Any = None
         as_array(mean, (), "Your mean"),
         ROW.mean(),
         MEAN_MISTAKES,
-        otherwise="Your mean is off: add the four numbers, then divide by 4.",
+        otherwise="Your mean is off. Add up the four numbers, then divide by 4.",
         tolerance=TOLERANCE,
     )
     judge(
         as_array(variance, (), "Your variance"),
         ROW.var(),
         VARIANCE_MISTAKES,
-        otherwise="Your variance is off: square each deviation from the mean, then average the "
+        otherwise="Your variance is off. Square each deviation from the mean, then average the "
         "squares.",
         tolerance=TOLERANCE,
     )
@@ -79,118 +79,177 @@ def check_by_hand(mean: Any = None, variance: Any = None, normalized: Any = None
         as_array(normalized, ROW.shape, "Your row of normalized values"),
         XHAT,
         XHAT_MISTAKES,
-        otherwise="Your normalized values are off: each is (x - mean) / sqrt(variance + eps).",
+        otherwise="Your normalized values are off. Each is (x - mean) / sqrt(variance + eps).",
         tolerance=TOLERANCE,
     )
     return "Mean, variance and all four normalized values are right."
 
 
-def _mistakes(x: Array, eps: float) -> dict[str, Array]:
-    """What known mistakes make of a batch of rows."""
-    mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    centered, std = x - mean, x.std(-1, keepdims=True)
-    root = np.sqrt(var + eps)
+Undo = Callable[[Array, Array, Array, Array, Array, float], ArrayLike]
+
+
+def _undo_mistakes(
+    y: Array, mean: Array, variance: Array, gamma: Array, beta: Array, eps: float
+) -> dict[str, Array]:
+    """The rows that common mistakes return instead of x."""
+    xhat, root = (y - beta) / gamma, np.sqrt(variance + eps)
     return {
-        "It normalizes each column. LayerNorm takes its statistics along each row.": (
-            (x - x.mean(0)) / np.sqrt(x.var(0) + eps)
+        "It leaves eps out. LayerNorm divided by the root of variance + eps.": (
+            xhat * np.sqrt(variance) + mean
         ),
-        "It takes one mean over the whole array. Every row has its own: use axis=-1.": (
-            (x - x.mean()) / np.sqrt(x.var() + eps)
+        "It adds eps outside the root.": xhat * (np.sqrt(variance) + eps) + mean,
+        "It uses a fixed eps of 1e-5. Use the argument.": xhat * np.sqrt(variance + EPS) + mean,
+        "It multiplies by the variance. Take the root of variance + eps first.": (
+            xhat * (variance + eps) + mean
         ),
-        "It divides by H - 1 in the variance. LayerNorm divides by H.": (
-            centered / np.sqrt(x.var(-1, ddof=1, keepdims=True) + eps)
+        "It divides by gamma before it subtracts beta. Beta was added last, so it goes first.": (
+            (y / gamma - beta) * root + mean
         ),
-        "It adds eps outside the root. Add it to the variance, then take the root.": (
-            centered / (std + eps)
+        "It adds the mean before it multiplies by the root. Do it the other way around.": (
+            (xhat + mean) * root
         ),
-        "It uses an eps of its own. Use the argument.": centered / np.sqrt(var + EPS),
-        "Its variance is that of the whole array. Every row has its own.": (
-            centered / np.sqrt(x.var() + eps)
+        "It ignores gamma and beta.": y * root + mean,
+        "It ignores beta.": y / gamma * root + mean,
+        "It ignores gamma.": (y - beta) * root + mean,
+        "It multiplies by gamma. LayerNorm did that already; divide.": (
+            (y - beta) * gamma * root + mean
         ),
-        "It sums the squared deviations. Divide the sum by H.": (
-            centered / np.sqrt((centered**2).sum(-1, keepdims=True) + eps)
-        ),
-        "It divides only the mean. Put x - mean in parentheses.": x - mean / root,
-        "It leaves eps out.": centered / std,
-        "It divides by the variance. Divide by the root of the variance plus eps.": (
-            centered / (var + eps)
-        ),
-        "It does not subtract the mean.": x / root,
-        "It divides by the root mean square. That is RMSNorm: subtract the mean first.": (
-            x / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
-        ),
-        "It subtracts the mean, but does not divide.": centered,
+        "It doesn't add the mean back.": xhat * root,
+        "It returns the normalized row. Undo steps 1 to 4 as well.": xhat,
+        "It divides by the root. LayerNorm did that already; multiply.": xhat / root + mean,
     }
 
 
 @checker
-def check_normalize_rows(function: Callable[[Array, float], ArrayLike]) -> str:
-    r"""Check a function that normalizes each row of a batch.
+def check_undo(function: Undo) -> str:
+    r"""Check a function that recovers the input of LayerNorm from its output.
 
-    Calls `function(x, eps)` with random batches in float64, with an `eps` large enough to tell
-    where it was added, and with a constant row.
+    Calls `function(y, mean, variance, gamma, beta, eps)` with random batches in float64 and an
+    `eps` large enough to show where it was added.
 
     Args:
-        function: takes `x` of shape `(N, H)` and `eps`, returns :math:`\hat{x}` of that shape.
+        function: takes `y` of shape `(N, H)`, `mean` and `variance` of shape `(N, 1)`, `gamma` and
+            `beta` of shape `(H,)` and `eps`, and returns :math:`x` of shape `(N, H)`.
 
     Example:
-        >>> check_normalize_rows(lambda x, eps: x - x.mean(axis=-1, keepdims=True))
-        Not yet. It subtracts the mean, but does not divide.
+        >>> check_undo(lambda y, mean, variance, gamma, beta, eps: (y - beta) / gamma)
+        Not yet. It returns the normalized row. Undo steps 1 to 4 as well.
     """
     rng = np.random.default_rng(2016)
     for shape, eps in (((3, 5), 0.25), ((5, 5), EPS), ((1, 7), 0.5)):
         x = rng.normal(2.0, 1.5, shape)
-        answer = _normalized(function, x, eps)
-        expected = reference.layer_norm(x, shape[-1:], eps=eps)
-        if 1e-9 < np.abs(answer - expected).max() < 1e-5:
-            raise NotYet("That is right to 32-bit precision only: compute in float64.")
-        told = f"For x of shape {shape} and eps={eps} the values differ from the reference."
-        judge(answer, expected, _mistakes(x, eps), otherwise=told)
-    if _normalized(function, np.full((2, 4), 3.0), EPS).any():
-        raise NotYet("A constant row should become exactly 0.")
-    return "Your function agrees with the reference, constant rows included."
+        gamma, beta = rng.uniform(0.5, 2.0, shape[1]), rng.normal(size=shape[1])
+        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+        y = reference.layer_norm(x, shape[1:], gamma, beta, eps=eps)
+        given = (y, mean, variance, gamma, beta, eps)
+        told = f"y had the shape {shape}"
+        answer = as_array(run_answer(function, *given, context=told), shape, "What you return")
+        if 1e-9 < np.abs(answer - x).max() < 1e-5:
+            raise NotYet("That's right to 32-bit precision only. Compute in float64.")
+        otherwise = f"For y of shape {shape} and eps={eps} it doesn't return x."
+        judge(answer, x, _undo_mistakes(*given), otherwise=otherwise)
+    return "Your function brings back every row."
 
 
-def _normalized(function: Callable[[Array, float], ArrayLike], x: Array, eps: float) -> Array:
-    answer = run_answer(function, x, eps, context=f"x had the shape {x.shape}")
-    return as_array(answer, x.shape, "What your function returns")
+SCALE = 100.0  # the row [107, 207, 307, 407] is 100 times [1, 2, 3, 4], plus 7
 
-
-TARGET_ROW = (4.0, 2.0, 8.0)
-TARGET_MEAN = 10.0
-TARGET_DEVIATION = 3.0
+SCALED_EPS_MISTAKES: dict[float, str] = {
+    EPS: "That would mean that scale makes no difference. With eps, it does, a little.",
+    EPS / SCALE: "You divided by a. The variance grows with the square of a.",
+    EPS * SCALE**2: "You multiplied by the square of a. Which row feels eps less, the large one?",
+    EPS * SCALE: "You multiplied by a. Which row feels eps less, the large one or the small one?",
+    EPS / SCALE**0.5: "You divided by the root of a. The variance grows with the square of a.",
+    EPS
+    / 107**2: "You divided by the square of 107. The row is a * [1, 2, 3, 4] + b: find a and b.",
+    EPS / 107: "You divided by 107. The row is a * [1, 2, 3, 4] + b: find a and b.",
+    0.0: "Without any eps the two rows would differ, if only in the tenth decimal.",
+}
 
 
 @checker
-def check_target(weight: Any = None, bias: Any = None) -> str:
-    r"""Check a gamma and a beta that give the row [4, 2, 8] the mean 10 and the deviation 3.
+def check_scaled_eps(eps: Any = None) -> str:
+    r"""Check the epsilon that does to [1, 2, 3, 4] what 1e-5 does to [107, 207, 307, 407].
 
     Args:
-        weight: :math:`\gamma`: one number, or three equal ones.
-        bias: :math:`\beta`: one number, or three.
+        eps: one number, :math:`\epsilon / a^2`.
 
     Example:
-        >>> check_target(weight=3.0, bias=0.0)
-        Not yet. The output has mean 0.000 and standard deviation 3.000; asked for: 10 and 3.
+        >>> check_scaled_eps(eps=1e-7)
+        Not yet. You divided by a. The variance grows with the square of a.
     """
-    gamma, beta = _one_or_three(weight, "Your gamma"), _one_or_three(bias, "Your beta")
-    y = reference.layer_norm(TARGET_ROW, 3, gamma, beta, eps=EPS)
-    mean, deviation = np.round([y.mean(), y.std()], 3) + 0.0  # + 0.0 turns -0.0 into 0.0
-    told = f"The output has mean {mean:.3f} and standard deviation {deviation:.3f}"
-
-    def reached(*target: float) -> bool:
-        return np.allclose([mean, deviation], target, rtol=0.0, atol=5e-3)
-
-    if reached(TARGET_MEAN, TARGET_DEVIATION):
-        return f"{told} and turns the pattern upside down." if gamma[0] < 0 else f"{told}."
-    hint = ""
-    if reached(TARGET_DEVIATION, TARGET_MEAN):
-        hint = " You swapped the two: gamma sets the spread, beta the mean."
-    elif np.isclose(deviation, TARGET_DEVIATION**2, rtol=0.0, atol=5e-3):
-        hint = " That gamma is the variance that was asked for. Take its root."
-    raise NotYet(f"{told}; asked for: {TARGET_MEAN:.0f} and {TARGET_DEVIATION:.0f}.{hint}")
+    answer = as_array(eps, (), "Your epsilon")
+    right = EPS / SCALE**2
+    if np.isclose(answer, right, rtol=1e-3, atol=0.0):
+        return "Dividing a row by 100 is the same as multiplying epsilon by 10,000."
+    for wrong, message in SCALED_EPS_MISTAKES.items():
+        if np.isclose(answer, wrong, rtol=1e-2, atol=0.0):
+            raise NotYet(message)
+    raise NotYet("Write both normalized rows as fractions, and make their denominators equal.")
 
 
-def _one_or_three(value: Any, what: str) -> Array:
-    one = np.ndim(value) == 0 and value is not None and value is not ...
-    return as_array(np.full(3, value) if one else value, (3,), what)
+SLIP_ROW = np.array([4.0, 2.0, 8.0])
+PUBLISHED = np.array([-0.25, -1.02, 1.27])
+
+SLIP_LINES = {
+    "a": "Line (a) is right: 14 / 3 is about 4.67.",
+    "b": "Line (b) is right: with the rounded mean, 0.67 ** 2 = 0.4489, and so on.",
+    "d": "Line (d) is right, given sigma = 2.63: for example, -0.67 / 2.63 is about -0.25.",
+    "e": "Line (e) is right, given line (d): for example, 1.5 * (-0.25) + 0.5 = 0.125.",
+}
+SIGMA_MISTAKES: dict[str, Any] = {
+    "This is the published value. What's the average of the three squares?": 2.63,
+    "This is the variance. Take its root.": SLIP_ROW.var(),
+    "This divides by H - 1. LayerNorm divides by H = 3.": SLIP_ROW.std(ddof=1),
+    "This is the root of the sum. Divide the sum by 3 first.": SLIP_ROW.std() * 3**0.5,
+}
+MEAN_SQUARE_MISTAKES: dict[str, Any] = {
+    "This is the sum of the squares. Divide it by 3.": (PUBLISHED**2).sum(),
+    "This is the root of the mean square. Leave the root out.": (PUBLISHED**2).mean() ** 0.5,
+    "Use the values printed in line (d), not the right ones.": 1.0,
+    "This is the mean of the values. Square them first.": PUBLISHED.mean(),
+}
+
+
+@checker
+def check_slip(
+    line: Any = None, sigma: Any = None, mean_square: Any = None, expected: Any = None
+) -> str:
+    r"""Check where a published example goes wrong, and a test that shows it.
+
+    Args:
+        line: the letter of the first wrong line.
+        sigma: the right standard deviation of [4, 2, 8], to two decimals.
+        mean_square: the mean of the squares of the published normalized values.
+        expected: what that mean should be.
+
+    Example:
+        >>> check_slip(line="b")
+        Not yet. Line (b) is right: with the rounded mean, 0.67 ** 2 = 0.4489, and so on.
+    """
+    letter = str(line).strip("() ").lower() if isinstance(line, str) else ""
+    if letter in SLIP_LINES:
+        raise NotYet(SLIP_LINES[letter])
+    if letter != "c":
+        raise NotYet("Name one line by its letter, from a to e.")
+    judge(
+        as_array(sigma, (), "Your sigma"),
+        SLIP_ROW.std(),
+        SIGMA_MISTAKES,
+        otherwise="That's the line, but your sigma is off. Average the squares, take the root.",
+        tolerance=TOLERANCE,
+    )
+    judge(
+        as_array(mean_square, (), "Your mean square"),
+        (PUBLISHED**2).mean(),
+        MEAN_SQUARE_MISTAKES,
+        otherwise="Your mean square is off. Square the three values of line (d) and average.",
+        tolerance=TOLERANCE,
+    )
+    judge(
+        as_array(expected, (), "What it should be"),
+        1.0,
+        {"That's the mean. The mean of the *squares* isn't 0.": 0.0},
+        otherwise="A normalized row has mean 0 and variance 1. What's its mean square?",
+        tolerance=1e-4,
+    )
+    return "The average was wrong, and a mean square of 0.91 gives it away."

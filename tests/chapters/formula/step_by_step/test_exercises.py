@@ -1,23 +1,25 @@
-"""The checkers: right answers pass, and each known mistake is called by its name."""
+"""The checkers accept right answers and recognize common mistakes."""
 
 import numpy as np
 import pytest
 
+from lnbook import reference
 from lnbook.chapters.formula.step_by_step import exercises
 
 ROW = np.array([1.0, 5.0, 6.0, 8.0])
 NORMALIZED = (ROW - 5.0) / np.sqrt(6.5 + 1e-5)
 
 
-def normalize(x: np.ndarray, eps: float) -> np.ndarray:
-    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
+def undo(y, mean, variance, gamma, beta, eps):  # type: ignore[no-untyped-def]
+    return (y - beta) / gamma * np.sqrt(variance + eps) + mean
 
 
-def test_a_negative_gamma_is_right_and_turns_the_pattern() -> None:
-    for weight in (3.0, [3.0, 3.0, 3.0], np.full(3, -3.0)):
-        verdict = exercises.check_target(weight, 10.0)
-        assert verdict.correct
-        assert ("upside down" in verdict.message) == (np.min(weight) < 0)
+def test_the_epsilon_of_a_scaled_row_is_that_of_the_derivation() -> None:
+    row = np.array([1.0, 2.0, 3.0, 4.0])
+    expected = reference.layer_norm(100 * row + 7, 4, eps=1e-5)
+    for eps, equal in ((1e-9, True), (1e-5, False), (0.0, False)):
+        found = reference.layer_norm(row, 4, eps=eps)
+        assert np.allclose(found, expected, rtol=0.0, atol=1e-12) == equal
 
 
 RIGHT = ""
@@ -38,28 +40,42 @@ TOLD = {
         ((5, 6.5, (ROW - 5) / np.sqrt(26 / 3)), "root of the unbiased variance"),
         ((5, 6.5, ROW / np.sqrt(6.5)), "without subtracting the mean"),
         ((5, 6.5, ROW - 5), "These are the deviations"),
-        ((5, 6.5, -NORMALIZED), "Your signs are the wrong way around"),
+        ((5, 6.5, -NORMALIZED), "Your signs are flipped"),
         ((5, 6.5, [-1.6, 0, 0.4, 1.2]), "Give two decimals"),
         ((5, 6.5, NORMALIZED + 0.02), "Your normalized values are off"),
     ],
-    exercises.check_normalize_rows: [
+    exercises.check_undo: [
         *(
-            ((lambda *given, m=m: exercises._mistakes(*given)[m],), m)
-            for m in exercises._mistakes(np.eye(2), 1.0)
+            ((lambda *given, m=m: exercises._undo_mistakes(*given)[m],), m)
+            for m in exercises._undo_mistakes(*np.ones((5, 1, 1)), 1.0)
         ),
-        ((normalize,), RIGHT),
-        ((lambda x, eps: normalize(x.astype(np.float32), eps),), "compute in float64"),
-        ((lambda x, eps: normalize(x, eps) + 2e-5,), "differ from the reference"),
-        ((lambda x, eps: normalize(x, max(eps, 1e-3)),), "differ from the reference"),
-        ((lambda x, eps: normalize(x, eps) + (x == 3.0),), "constant row should become"),
+        ((undo,), RIGHT),
+        ((lambda *given: undo(*given).tolist(),), RIGHT),
+        ((lambda y, *given: undo(y.astype(np.float32), *given),), "Compute in float64"),
+        ((lambda *given: undo(*given) + 2e-5,), "doesn't return x"),
+        ((lambda *given: undo(*given)[0],), "What you return should be"),
+        ((lambda *given: None,), "Did you forget `return`?"),
     ],
-    exercises.check_target: [
-        ((3.004, 10.0), RIGHT),
-        ((1.0, 10.0), "standard deviation 1.000; asked for: 10 and 3."),
-        ((3.0, 3.0), "mean 3.000"),
-        ((9.0, 10.0), "That gamma is the variance"),
-        ((10.0, 3.0), "You swapped the two"),
-        ((3.006, 10.0), "standard deviation 3.006"),
+    exercises.check_scaled_eps: [
+        ((1e-9,), RIGHT),
+        ((1e-5 / 100**2,), RIGHT),
+        (("1e-9",), RIGHT),
+        *(((wrong,), told) for wrong, told in exercises.SCALED_EPS_MISTAKES.items()),
+        ((3e-9,), "make their denominators equal"),
+        ((), "still missing"),
+    ],
+    exercises.check_slip: [
+        (("c", 2.49, 0.91, 1), RIGHT),
+        (("(C)", 2.4944, 0.9053, 1.0), RIGHT),
+        *(((letter,), told) for letter, told in exercises.SLIP_LINES.items()),
+        (("...",), "Name one line"),
+        ((3,), "Name one line"),
+        *((("c", wrong), told) for told, wrong in exercises.SIGMA_MISTAKES.items()),
+        (("c", 2.55), "your sigma is off"),
+        *((("c", 2.49, wrong), told) for told, wrong in exercises.MEAN_SQUARE_MISTAKES.items()),
+        (("c", 2.49, 0.8), "Your mean square is off"),
+        (("c", 2.49, 0.91, 0), "isn't 0"),
+        (("c", 2.49, 0.91, 0.91), "What's its mean square?"),
     ],
 }
 
