@@ -1,4 +1,4 @@
-"""The checkers of the chapter on what is normalized."""
+"""Checkers for the exercises of "What does LayerNorm normalize?"."""
 
 from __future__ import annotations
 
@@ -9,65 +9,72 @@ from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.checker import NotYet, as_count, checker
 
-__all__ = ["check_counts", "check_mystery", "mystery_a", "mystery_b", "mystery_c"]
+__all__ = [
+    "check_counts",
+    "check_mystery",
+    "check_twice",
+    "mystery_a",
+    "mystery_b",
+    "mystery_c",
+]
 
 Array = NDArray[np.float64]
 
 PER_PIXEL = 16 * 32 * 32
 
-# For each question what it is called, the right number, and what other numbers would count.
+# For each layer: its description, the right count, and what other numbers would be counting.
 COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
     "vectors": (
         "nn.LayerNorm(512) on (32, 512)",
         32,
         {
-            512: "That is one per feature, as in batch normalization. Count the rows.",
-            32 * 512: "That counts the numbers. Each row of 512 numbers has one mean.",
-            1: "Not one for all: every row has its own.",
+            512: "That's one per feature, as in batch normalization. Count the rows.",
+            32 * 512: "That's the number of entries. Each row of 512 numbers has one mean.",
+            1: "There isn't just one: every row has its own.",
         },
     ),
     "tokens": (
         "nn.LayerNorm(64) on (8, 20, 64)",
         8 * 20,
         {
-            8: "That is one per sequence. normalized_shape is 64 alone: one per token.",
+            8: "That's one per sequence. normalized_shape is 64 alone: one per token.",
             20: "Each of the 8 sequences has its own 20 tokens.",
-            64: "That is one per feature, as in batch normalization. Count the tokens.",
-            8 * 20 * 64: "That counts the numbers. Each token of 64 numbers has one mean.",
-            1: "Not one for all: every token has its own.",
+            64: "That's one per feature, as in batch normalization. Count the tokens.",
+            8 * 20 * 64: "That's the number of entries. Each token of 64 numbers has one mean.",
+            1: "There isn't just one: every token has its own.",
         },
     ),
     "sequences": (
         "nn.LayerNorm((20, 64)) on (8, 20, 64)",
         8,
         {
-            8 * 20: "That is one per token. normalized_shape now covers the tokens as well.",
-            20: "The 20 tokens are averaged over. What is left over?",
-            20 * 64: "That is the number of values in each mean, and of gammas. Count the means.",
-            1: "Not one for all: the 8 sequences are not in normalized_shape.",
+            8 * 20: "That's one per token. normalized_shape now covers the tokens as well.",
+            20: "The 20 tokens are averaged over. What's left?",
+            20 * 64: "That's the number of values in each mean, and of gammas. Count the means.",
+            1: "There isn't just one: the 8 sequences are not in normalized_shape.",
         },
     ),
     "images": (
         "nn.LayerNorm((3, 32, 32)) on (16, 3, 32, 32)",
         16,
         {
-            16 * 3: "That is one per channel of each image. The channels are in normalized_shape.",
-            3: "That is one per channel, as in batch normalization. Count the images.",
-            PER_PIXEL: "That is one per pixel, as in LayerNorm2d.",
-            3 * 32 * 32: "That is the number of values in each mean. Count the means.",
-            1: "Not one for all: every image has its own.",
+            16 * 3: "That's one per channel of each image. The channels are in normalized_shape.",
+            3: "That's one per channel, as in batch normalization. Count the images.",
+            PER_PIXEL: "That's one per pixel, as in LayerNorm2d.",
+            3 * 32 * 32: "That's the number of values in each mean. Count the means.",
+            1: "There isn't just one: every image has its own.",
         },
     ),
     "pixels": (
         "LayerNorm2d(3) on (16, 3, 32, 32)",
         PER_PIXEL,
         {
-            32 * 32: "That is the number of pixels in one image. There are 16 images.",
-            16: "That is one per image, as in nn.LayerNorm((3, 32, 32)).",
-            16 * 3: "That is one per channel of each image. LayerNorm2d averages over channels.",
-            3: "That is one per channel, as in batch normalization.",
-            3 * PER_PIXEL: "That counts the numbers. The 3 numbers of a pixel have one mean.",
-            1: "Not one for all: every pixel has its own.",
+            32 * 32: "That's the number of pixels in one image. There are 16 images.",
+            16: "That's one per image, as in nn.LayerNorm((3, 32, 32)).",
+            16 * 3: "That's one per channel of each image. LayerNorm2d averages over channels.",
+            3: "That's one per channel, as in batch normalization.",
+            3 * PER_PIXEL: "That's the number of entries. The 3 numbers of a pixel have one mean.",
+            1: "There isn't just one: every pixel has its own.",
         },
     ),
 }
@@ -81,7 +88,7 @@ def check_counts(
     images: Any = None,
     pixels: Any = None,
 ) -> str:
-    """Check how many means five layers take.
+    """Check how many means five layers compute.
 
     Args:
         vectors: of `nn.LayerNorm(512)` on an input of shape (32, 512).
@@ -92,7 +99,7 @@ def check_counts(
 
     Example:
         >>> check_counts(vectors=1)
-        Not yet. vectors: Not one for all: every row has its own.
+        Not yet. vectors: There isn't just one: every row has its own.
     """
     answers = (vectors, tokens, sequences, images, pixels)
     for (name, (layer, right, mistakes)), answer in zip(COUNTS.items(), answers, strict=True):
@@ -100,7 +107,7 @@ def check_counts(
             raise NotYet(f"{name} is still missing: {layer}.")
         count = as_count(answer, name)
         if count != right:
-            otherwise = f"For {layer}, multiply the sizes that are not averaged over."
+            otherwise = f"For {layer}, multiply the sizes that aren't averaged over."
             raise NotYet(f"{name}: {mistakes.get(count, otherwise)}")
     return "All five counts are right."
 
@@ -115,7 +122,7 @@ def _over(x: ArrayLike, axes: tuple[int, ...]) -> Array:
 
 
 def mystery_a(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; which ones is the question.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; finding out which is the exercise.
 
     Example:
         >>> mystery_a(np.zeros((2, 3, 4))).shape
@@ -125,7 +132,7 @@ def mystery_a(x: ArrayLike) -> Array:
 
 
 def mystery_b(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; which ones is the question.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; finding out which is the exercise.
 
     Example:
         >>> mystery_b(np.zeros((2, 3, 4))).shape
@@ -135,7 +142,7 @@ def mystery_b(x: ArrayLike) -> Array:
 
 
 def mystery_c(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; which ones is the question.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; finding out which is the exercise.
 
     Example:
         >>> mystery_c(np.zeros((2, 3, 4))).shape
@@ -181,14 +188,14 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> str:  # noqa: 
                 f"{name}: change one entry, and no output elsewhere along {extra} moves.\n"
                 f"Leave {extra} out."
             )
-    told = "A is LayerNorm over (L, D), B batch normalization.\nC takes each feature of a sequence"
-    return f"{told} on its own: instance normalization."
+    told = "A is LayerNorm over (L, D), B is batch normalization.\nC normalizes each feature of a"
+    return f"{told} sequence by itself: instance normalization."
 
 
 def _letters(answer: Any) -> set[str]:
-    """The axes that were named: "LD", "l, d", ("L", "D") and (1, 2) are the same.
+    """The axes in an answer: "LD", "l, d", ("L", "D") and (1, 2) mean the same.
 
-    The set is empty if the answer can't be read.
+    The set is empty if the answer makes no sense.
     """
     if isinstance(answer, (int, np.integer)) and not isinstance(answer, bool):
         answer = (answer,)
@@ -203,3 +210,40 @@ def _letters(answer: Any) -> set[str]:
         else:
             return set()
     return letters
+
+
+TWICE = {
+    "a": "(a) belongs in the list. The first norm gives each token an offset and a scale, and the "
+    "second removes both.",
+    "b": "(b) belongs in the list. What are the mean and the variance of a whole sequence if each "
+    "of its tokens has mean 0 and variance 1?",
+    "c": "(c) doesn't belong in the list. Batch normalization subtracts a different number from "
+    "each feature of a token, which changes the token's pattern.",
+    "d": "(d) belongs in the list. The second norm gets tokens with mean 0 and variance 1.",
+}
+
+
+@checker
+def check_twice(equal: Any = None) -> str:
+    """Check which pairs of norms give the same result as LayerNorm over D alone.
+
+    Args:
+        equal: the letters of these pairs, such as "cd", in any order.
+
+    Example:
+        >>> check_twice("b")
+        Not yet. (a) belongs in the list. The first norm gives each token an offset and a scale, \
+and the second removes both.
+    """
+    if isinstance(equal, (list, tuple, set)) and all(isinstance(item, str) for item in equal):
+        equal = "".join(equal)
+    if not isinstance(equal, str) or not equal.strip(". "):
+        raise NotYet('Name the pairs by their letters, such as "cd".')
+    letters = {letter for letter in equal.lower() if letter.isalpha()}
+    unknown = letters - set(TWICE)
+    if unknown:
+        raise NotYet(f"The pairs are called a, b, c and d, but you named {min(unknown)}.")
+    for letter, message in TWICE.items():
+        if (letter in letters) != (letter != "c"):
+            raise NotYet(message)
+    return "Only batch normalization changes the pattern of a token."

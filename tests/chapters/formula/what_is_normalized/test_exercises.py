@@ -1,4 +1,4 @@
-"""The checkers of the chapter on what is normalized."""
+"""The checkers accept right answers and recognize common mistakes."""
 
 import numpy as np
 import pytest
@@ -55,6 +55,22 @@ def test_a_mystery_averages_over_its_axes(name: str) -> None:
         layer(x[0])
 
 
+def standardize(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return (x - x.mean(axes, keepdims=True)) / x.std(axes, keepdims=True)
+
+
+D, LD, BATCH = (2,), (1, 2), (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("letter", "first", "second"), [("a", LD, D), ("b", D, LD), ("c", BATCH, D), ("d", D, D)]
+)
+def test_the_pairs_of_norms_do_what_the_solution_says(letter: str, first, second) -> None:
+    x = np.random.default_rng(3).normal(2.0, 3.0, size=(3, 4, 5))
+    equal = np.allclose(standardize(standardize(x, first), second), standardize(x, D))
+    assert equal == (letter != "c")
+
+
 RIGHT = ""
 TOLD = {
     exercises.check_counts: [
@@ -82,6 +98,19 @@ TOLD = {
         (("",), "A should be letters"),
         ((2.5,), "A should be letters"),
         ((7,), "A should be letters"),
+    ],
+    exercises.check_twice: [
+        (("abd",), RIGHT),
+        (("(D), b, A",), RIGHT),
+        ((["a", "b", "d"],), RIGHT),
+        (("bd",), exercises.TWICE["a"]),
+        (("ad",), exercises.TWICE["b"]),
+        (("abcd",), exercises.TWICE["c"]),
+        (("ab",), exercises.TWICE["d"]),
+        (("abe",), "you named e"),
+        (("...",), "Name the pairs by their letters"),
+        ((3,), "Name the pairs by their letters"),
+        ((), "Name the pairs by their letters"),
     ],
 }
 
