@@ -1,4 +1,4 @@
-"""The checkers of the chapter on writing the module."""
+"""Checkers for the exercises of "Write LayerNorm from scratch, and test it well"."""
 
 from __future__ import annotations
 
@@ -9,37 +9,44 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lnbook.chapters.shared.checker import NotYet, checker, judge, running
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    as_count,
+    checker,
+    judge,
+    running,
+)
 from lnbook.chapters.shared.wrong_layer_norms import MORE_WRONG, WRONG, centered, variance
 from lnbook.layers import LayerNorm
 
-__all__ = ["check_layer_norm_2d", "check_test"]
+__all__ = ["check_layer_norm_2d", "check_test", "check_when_noticed", "check_wrong_by_hand"]
 
 HINTS = {
-    "eps outside the root": "Use rows whose variance is not large next to eps.",
-    "eps fixed at 1e-5": "Use another eps than the default.",
-    "unbiased variance": "Is your tolerance too wide, or does no test look at the values?",
-    "one-pass variance": "Use a mean that is much larger than the spread, and float64.",
-    "gamma and beta ignored": "Give the parameters other values than 1 and 0.",
-    "(xhat + beta) * gamma": "Give both parameters other values than 1 and 0.",
-    "last axis only": "Use a normalized_shape of two sizes or more.",
-    "first axis": "Compare values, on an input of more than one row.",
-    "one mean for the whole array": "Use an input of more than one row.",
-    "divides by the variance": "Use rows whose variance is not 1.",
-    "std where var belongs": "Use rows whose variance is not 1.",
-    "no eps": "Use rows whose variance is not large next to eps.",
+    "eps outside the root": "Use rows whose variance isn't large compared to eps.",
+    "eps fixed at 1e-5": "Use an eps other than the default.",
+    "unbiased variance": "Is your tolerance too wide, or do you never compare values?",
+    "one-pass variance": "Use a mean much larger than the standard deviation, and float64.",
+    "gamma and beta ignored": "Give the parameters values other than 1 and 0.",
+    "(xhat + beta) * gamma": "Give both parameters values other than 1 and 0.",
+    "last axis only": "Use a normalized_shape with two or more sizes.",
+    "first axis": "Compare values, on an input with more than one row.",
+    "one mean for the whole array": "Use an input with more than one row.",
+    "divides by the variance": "Use rows whose variance isn't 1.",
+    "std where var belongs": "Use rows whose variance isn't 1.",
+    "no eps": "Use rows whose variance isn't large compared to eps.",
 }
 
 
 @checker
 def check_test(test: Callable[[type[nn.Module]], Any]) -> str:
-    """Check a test of LayerNorm modules: right ones must pass it, and twelve wrong ones must not.
+    """Check a test of LayerNorm modules: right ones must pass it, and twelve wrong ones must fail.
 
-    A test passes a module by returning True, or by returning nothing without an error. It fails
-    a module by returning False or by raising, as `assert` does.
+    A test accepts a module by returning True, or by returning nothing and raising no error. It
+    rejects a module by returning False or by raising an error, as `assert` does.
 
     Args:
-        test: takes a class that is called and used like `torch.nn.LayerNorm`.
+        test: takes a class that's used like `torch.nn.LayerNorm`.
 
     Example:
         >>> check_test(lambda candidate: True)
@@ -47,7 +54,7 @@ def check_test(test: Callable[[type[nn.Module]], Any]) -> str:
         Does it compare the outputs with nn.LayerNorm's, and return the result?
     """
     if not callable(test):
-        raise NotYet(f"Give the function itself, not {test!r}.")
+        raise NotYet(f"Pass the function itself, not {test!r}.")
     _check_accepts_the_right(test)
     wrong = {**WRONG, **MORE_WRONG}
     passed = [name for name, candidate in wrong.items() if _failure(test, candidate) is None]
@@ -56,9 +63,9 @@ def check_test(test: Callable[[type[nn.Module]], Any]) -> str:
         if len(passed) == len(wrong):
             hint = "Does it compare the outputs with nn.LayerNorm's, and return the result?"
         raise NotYet(f"Your test lets {len(passed)} of {len(wrong)} wrong modules pass.\n{hint}")
-    for _ in range(3):  # a test that draws other data each time must still accept the right ones
+    for _ in range(3):  # a test that draws new data each time must keep accepting the right ones
         _check_accepts_the_right(test, "\nIt passed before: does your data change?")
-    return f"Your test accepts the right modules and refuses all {len(wrong)} wrong ones."
+    return f"Your test accepts the right modules and rejects all {len(wrong)} wrong ones."
 
 
 def _check_accepts_the_right(test: Callable[[type[nn.Module]], Any], added: str = "") -> None:
@@ -67,11 +74,11 @@ def _check_accepts_the_right(test: Callable[[type[nn.Module]], Any], added: str 
         if failure is not None:
             unequal = failure.startswith(("it returned", "AssertionError"))
             hint = "\nCompute in float64, or widen the tolerance." if unequal else ""
-            raise NotYet(f"Your test refuses {name}:\n{failure}.{hint}{added}")
+            raise NotYet(f"Your test rejects {name}:\n{failure}.{hint}{added}")
 
 
 def _failure(test: Callable[[type[nn.Module]], Any], candidate: type[nn.Module]) -> str | None:
-    """Why a test fails a module, or None if it passes."""
+    """Why a test rejects a module, or None if it accepts it."""
     try:
         result = test(candidate)
     except Exception as error:
@@ -79,8 +86,107 @@ def _failure(test: Callable[[type[nn.Module]], Any], candidate: type[nn.Module])
     if result is None:
         return None
     if getattr(result, "ndim", 0):
-        return "it returned an array; return one True or False"
+        return "it returned an array; return a single True or False"
     return None if bool(result) else f"it returned {result}"
+
+
+ROW_BY_HAND = np.array([-1.0, 1.0])  # the row [1, 3], normalized
+
+
+@checker
+def check_wrong_by_hand(
+    right: Any = None,
+    shifted_first: Any = None,
+    unbiased: Any = None,
+    visible_when_new: Any = None,
+) -> str:
+    """Check what a right and two wrong modules return for the row [1, 3].
+
+    All of them have gamma 2 and beta 1, and eps is 0.
+
+    Args:
+        right: the output of the right LayerNorm, two numbers.
+        shifted_first: that of "(xhat + beta) * gamma".
+        unbiased: that of "unbiased variance".
+        visible_when_new: how many of the two mistakes change the output of a new layer.
+
+    Example:
+        >>> check_wrong_by_hand(right=[0, 4])
+        Not yet. right: you added beta before you multiplied by gamma.
+    """
+    xhat, small = ROW_BY_HAND, ROW_BY_HAND / np.sqrt(2.0)
+    outputs: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+        "right": (
+            right,
+            2 * xhat + 1,
+            {
+                "you added beta before you multiplied by gamma.": 2 * (xhat + 1),
+                "you divided by H - 1 in the variance.": 2 * small + 1,
+                "this is the normalized row. Apply gamma and beta.": xhat,
+            },
+        ),
+        "shifted_first": (
+            shifted_first,
+            2 * (xhat + 1),
+            {"this is the right output. Add beta first, then multiply.": 2 * xhat + 1},
+        ),
+        "unbiased": (
+            unbiased,
+            2 * small + 1,
+            {
+                "this is the right output. Divide by H - 1 = 1 in the variance.": 2 * xhat + 1,
+                "this is the normalized row. Apply gamma and beta.": small,
+                "you divided by the variance. Divide by its root.": xhat + 1,
+                "this module applies gamma first, then beta.": 2 * (small + 1),
+            },
+        ),
+    }
+    for name, (answer, expected, mistakes) in outputs.items():
+        judge(
+            as_array(answer, (2,), f"`{name}`"),
+            expected,
+            {f"{name}: {told}": wrong for told, wrong in mistakes.items()},
+            otherwise=f"{name}: normalize [1, 3] first, then apply gamma = 2 and beta = 1.",
+            tolerance=0.011,
+        )
+    count = as_count(visible_when_new, "`visible_when_new`")
+    if count == 2:
+        raise NotYet("With gamma 1 and beta 0, does the order of scale and shift matter?")
+    if count != 1:
+        raise NotYet("In a new layer, gamma is 1 and beta is 0. Which mistake still shows?")
+    return "In a new layer, only the unbiased variance shows."
+
+
+NOTICED = (np.sqrt(3.0) - 1.0) / 2.0
+NOT_NOTICED: dict[float, str] = {
+    NOTICED**2: "This is the variance. Take its root.",
+    0.5**0.5: "You left out the term from 1 / (1 + eps / sigma), which works the other way.",
+    0.5: "To first order, the difference is zero here. Set it equal to the tolerance.",
+    (5**0.5 - 1) / 2: "Check the square root: sqrt(1 + t) is about 1 + t / 2, not 1 + t.",
+    (3**0.5 + 1) / 2: "Check the sign of 1 / sigma: 1 / (1 + t) is about 1 - t.",
+    1.0: "At sigma = 1 the difference is half the tolerance, and below it.",
+    1e-5**0.5: "Here the variance equals eps. The test notices the mistake long before.",
+}
+
+
+@checker
+def check_when_noticed(sigma: Any = None) -> str:
+    """Check below which standard deviation the usual test notices "eps outside the root".
+
+    Args:
+        sigma: one number, to two decimals.
+
+    Example:
+        >>> check_when_noticed(sigma=0.134)
+        Not yet. This is the variance. Take its root.
+    """
+    answer = as_array(sigma, (), "Your sigma")
+    if abs(answer - NOTICED) < 0.0061:
+        return "Rows of the usual test rarely have such a small standard deviation."
+    for wrong, message in NOT_NOTICED.items():
+        if np.isclose(answer, wrong, rtol=0.0, atol=min(0.006, wrong / 10)):
+            raise NotYet(message)
+    raise NotYet("Set eps * (1 / (2 * sigma ** 2) - 1 / sigma) equal to 1e-5, and solve for sigma.")
 
 
 def _normalized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
@@ -88,7 +194,7 @@ def _normalized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
 
 
 def _mistakes_2d(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[str, Tensor]:
-    """What known mistakes give for images with as many channels as columns."""
+    """The outputs of common mistakes for images with as many channels as columns."""
     w, b = weight[:, None, None], bias[:, None, None]
     deviations, v = centered(x, (1,)), variance(x, (1,))
     xhat, along_width = _normalized(x, (1,), eps), _normalized(x, (3,), eps)
@@ -99,7 +205,7 @@ def _mistakes_2d(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[st
         "It takes one mean per channel of each image. Average over the channels instead.": (
             _normalized(x, (2, 3), eps) * w + b
         ),
-        "It takes one mean per channel over the batch. That is batch normalization.": (
+        "It takes one mean per channel over the batch. That's batch normalization.": (
             _normalized(x, (0, 2, 3), eps) * w + b
         ),
         "It normalizes along the width, the last axis. Average over the channels, axis 1.": (
@@ -140,10 +246,10 @@ def check_layer_norm_2d(candidate: Callable[..., nn.Module]) -> str:
         ...     def __init__(self, channels, eps=1e-5):
         ...         super().__init__()
         >>> check_layer_norm_2d(Identity)
-        Not yet. Your module has no parameters `weight` and `bias`; it has none.
+        Not yet. Your module needs the parameters `weight` and `bias`, but has none.
     """
     rng = np.random.default_rng(2022)
-    # First as many channels as columns: there also mistakes about the width give an answer.
+    # First as many channels as columns: only then do mistakes about the width return a result.
     for shape, eps in (((2, 4, 3, 4), 0.5), ((2, 3, 4, 5), 0.25), ((1, 6, 2, 3), 1e-3)):
         layer = _built(candidate, shape[1], eps)
         x = torch.from_numpy(rng.normal(1.0, 2.0, size=shape))
@@ -151,13 +257,13 @@ def check_layer_norm_2d(candidate: Callable[..., nn.Module]) -> str:
             for parameter in layer.parameters():
                 parameter.copy_(torch.from_numpy(rng.normal(size=shape[1])))
         _check_values(_output(layer, x), layer, x, eps)
-    return "Every pixel is normalized over its channels, with the right parameters."
+    return "Your module normalizes each pixel over its channels, with the right parameters."
 
 
 def _built(candidate: Callable[..., nn.Module], channels: int, eps: float) -> nn.Module:
     if isinstance(candidate, nn.Module):
-        raise NotYet("Give the class, not a module that is made already.")
-    with running("Making your module"):
+        raise NotYet("Pass the class itself, not an instance of it.")
+    with running("Creating your module"):
         layer = candidate(channels, eps=eps)
     if not isinstance(layer, nn.Module):
         raise NotYet("Your class should inherit from nn.Module.")
@@ -166,13 +272,13 @@ def _built(candidate: Callable[..., nn.Module], channels: int, eps: float) -> nn
         has = ", ".join(names) or "none"
         plain = not names and isinstance(getattr(layer, "weight", None), Tensor)
         hint = " A tensor counts as a parameter only if it is an nn.Parameter." if plain else ""
-        raise NotYet(f"Your module has no parameters `weight` and `bias`; it has {has}.{hint}")
+        raise NotYet(f"Your module needs the parameters `weight` and `bias`, but has {has}.{hint}")
     for name, shape in names.items():
         if shape != (channels,):
-            wanted = f"the shape {(channels,)}, one per channel"
+            wanted = f"shape {(channels,)}, one entry per channel"
             raise NotYet(f"`{name}` should have {wanted}, not {shape}.")
     if (layer.get_parameter("weight") != 1).any() or layer.get_parameter("bias").any():
-        raise NotYet("At the start `weight` should be all ones and `bias` all zeros.")
+        raise NotYet("In a new module, `weight` should be all ones and `bias` all zeros.")
     return layer.double()
 
 
@@ -188,14 +294,14 @@ def _output(layer: nn.Module, x: Tensor) -> Tensor:
     if not isinstance(y, Tensor):
         raise NotYet(f"Your `forward` should return a tensor, not {type(y).__name__}.")
     if not torch.equal(given, x):
-        raise NotYet("Your module changes its input. Compute a new tensor instead.")
+        raise NotYet("Your module changes its input in place. Compute a new tensor instead.")
     if tuple(y.shape) != shape:
         n, c, h, w = shape
         hints: dict[tuple[int, ...], str] = {
             (n, h, w, c): " Move the channels back to axis 1.",
-            (n, w, c, h): " The way back is another permute than the way there.",
+            (n, w, c, h): " You need a different permute for the way back.",
         }
-        told = f"The output should have the shape {shape}, but has {tuple(y.shape)}."
+        told = f"The output should have shape {shape}, but has {tuple(y.shape)}."
         raise NotYet(told + hints.get(tuple(y.shape), ""))
     return y.detach().double()
 
@@ -205,7 +311,7 @@ def _check_values(y: Tensor, layer: nn.Module, x: Tensor, eps: float) -> None:
     weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
     right = _normalized(x, (1,), eps) * weight[:, None, None] + bias[:, None, None]
     if 1e-9 < (y - right).abs().max() <= 1e-5:
-        raise NotYet("That is right to 32-bit precision only: keep the dtype of x.")
+        raise NotYet("That's right to 32-bit precision only. Keep the dtype of x.")
     if torch.allclose(y, right.permute(0, 2, 3, 1).reshape(x.shape)):
         raise NotYet("You moved the channels back with reshape or view. Use permute.")
     mistakes = _mistakes_2d(x, weight, bias, eps) if x.shape[1] == x.shape[3] else {}

@@ -1,4 +1,4 @@
-"""The figure of the chapter on writing the module."""
+"""The figure of "Write LayerNorm from scratch, and test it well"."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["caught"]
 
 
 def caught(results: ArrayLike, modules: Sequence[str], tests: Sequence[str]) -> Figure:
-    """Draw which module is caught by which test.
+    """Draw which test catches which module.
 
     Args:
         results: booleans, a row for each module and a column for each test: True if the test
-            fails the module.
-        modules: what to write at the rows.
-        tests: what to write above the columns.
+            catches the module.
+        modules: the labels of the rows.
+        tests: the labels of the columns.
 
     Returns:
-        A grid; what is caught is filled and has a cross.
+        A grid, with a filled cell and a cross wherever a test catches a module.
 
     Raises:
-        ValueError: if the sizes do not fit.
+        ValueError: the shape of `results` doesn't fit the labels, or there are none.
 
     Example:
         >>> figure = caught([[True, False]], ["unbiased variance"], ["values", "shape"])

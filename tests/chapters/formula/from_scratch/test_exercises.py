@@ -1,4 +1,4 @@
-"""The wrong modules are wrong in one way each, and the checkers say in which."""
+"""Each wrong module has one mistake, and the checkers recognize mistakes in answers."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -130,19 +130,29 @@ TOLD = {
         (strong, RIGHT),
         (lambda c: np.testing.assert_equal(strong(c), True), RIGHT),
         (lambda c: torch.tensor(strong(c)), RIGHT),
-        (lambda _: False, "refuses nn.LayerNorm:\nit returned False.\nCompute in float64, or w"),
+        (lambda _: False, "rejects nn.LayerNorm:\nit returned False.\nCompute in float64, or w"),
         (
             lambda c: c((4, 5))(torch.zeros(2, 3)),
-            "refuses nn.LayerNorm:\nRuntimeError: Given norma",
+            "rejects nn.LayerNorm:\nRuntimeError: Given norma",
         ),
         (lambda c: torch.ones(3) == (0 * c(3)(torch.ones(3)) + 1), "it returned an array"),
-        (lambda c: c is nn.LayerNorm, "refuses the LayerNorm of lnbook"),
+        (lambda c: c is nn.LayerNorm, "rejects the LayerNorm of lnbook"),
         (lambda c: c(5)(torch.ones(3, 5)).shape == (3, 5), "lets 12 of 12 wrong modules pass"),
         (lambda c: [agree(c)].clear(), "lets 12 of 12 wrong modules pass.\nDoes it compare the o"),
         (agree, "lets 2 of 12 wrong modules pass.\nThe first: eps fixed at 1e-5."),
         (lambda c: agree(c, eps=0.1), "lets 1 of 12 wrong modules pass.\nThe first: one-pass"),
         (lambda c: strong(c) and next(CALLS) < 2, "It passed before: does your data change?"),
-        ("a test", "Give the function itself"),
+        ("a test", "Pass the function itself"),
+    ],
+    exercises.check_when_noticed: [
+        (0.366, RIGHT),
+        (0.37, RIGHT),
+        (0.36, RIGHT),
+        *exercises.NOT_NOTICED.items(),
+        (0.134, "This is the variance"),
+        (0.71, "You left out the term"),
+        (0.2, "and solve for sigma"),
+        (..., "Your sigma is still missing"),
     ],
     exercises.check_layer_norm_2d: [
         (Pixelwise, RIGHT),
@@ -150,18 +160,18 @@ TOLD = {
         (NoForward, "Your module has no `forward` yet"),
         (
             type("Plain", (with_parameters(),), {"weight": torch.ones(4)}),
-            "it has none. A tensor counts",
+            "but has none. A tensor counts",
         ),
-        (with_parameters(gamma=torch.ones), "no parameters `weight` and `bias`; it has gamma."),
+        (with_parameters(gamma=torch.ones), "parameters `weight` and `bias`, but has gamma."),
         (
             with_parameters(weight=lambda c: torch.ones(c, 1, 1), bias=torch.zeros),
-            "`weight` should have the sh",
+            "`weight` should have shape",
         ),
         (with_parameters(weight=torch.zeros, bias=torch.zeros), "all ones"),
         (with_parameters(weight=torch.ones, bias=torch.ones), "`bias` all zeros"),
-        (nn.ReLU, "Making your module raised TypeError"),
+        (nn.ReLU, "Creating your module raised TypeError"),
         (lambda channels, eps: torch.ones(channels), "should inherit from nn.Module"),
-        (Pixelwise(3), "Give the class"),
+        (Pixelwise(3), "Pass the class"),
         (nn.LayerNorm, "It normalizes along the width, the last axis"),
         (returning(lambda s, x, _: x @ s.weight[:2]), "Your module raised RuntimeError"),
         (returning(lambda *_: None), "Did you forget `return`?"),
@@ -169,7 +179,7 @@ TOLD = {
         (returning(lambda _s, x, y: (x.zero_(), y)[1]), "changes its input"),
         (returning(lambda _s, _x, y: y + 2e-5), "the values are off"),
         (returning(lambda _s, _x, y: y.permute(0, 2, 3, 1)), "back to axis 1"),
-        (returning(lambda _s, _x, y: y.permute(0, 3, 1, 2)), "The way back is"),
+        (returning(lambda _s, _x, y: y.permute(0, 3, 1, 2)), "different permute for the way back"),
         (
             returning(lambda _s, x, y: y.permute(0, 2, 3, 1).reshape(x.shape)),
             "back with reshape or view. Use permute",
@@ -177,6 +187,63 @@ TOLD = {
         (returning(lambda _s, _x, y: y.float()), "32-bit precision only"),
     ],
 }
+
+
+RIGHT_BY_HAND = {
+    "right": [-1, 3],
+    "shifted_first": [0, 4],
+    "unbiased": [-0.41, 2.41],
+    "visible_when_new": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, RIGHT),
+        ({"unbiased": (1 - np.sqrt(2), 1 + np.sqrt(2)), "visible_when_new": 1.0}, RIGHT),
+        ({"right": [0, 4]}, "right: you added beta before"),
+        ({"right": [-0.41, 2.41]}, "right: you divided by H - 1"),
+        ({"right": [-1, 1]}, "right: this is the normalized row"),
+        ({"right": [1, 3]}, "right: normalize [1, 3] first"),
+        ({"right": ...}, "`right` is still missing"),
+        ({"shifted_first": [-1, 3]}, "shifted_first: this is the right output"),
+        ({"unbiased": [-1, 3]}, "unbiased: this is the right output"),
+        ({"unbiased": [-0.71, 0.71]}, "unbiased: this is the normalized row"),
+        ({"unbiased": [0, 2]}, "unbiased: you divided by the variance"),
+        ({"unbiased": [0.59, 3.41]}, "unbiased: this module applies gamma first"),
+        ({"visible_when_new": 2}, "does the order of scale and shift matter?"),
+        ({"visible_when_new": 0}, "Which mistake still shows?"),
+    ],
+)
+def test_wrong_by_hand(given: dict[str, object], told: str) -> None:
+    verdict = exercises.check_wrong_by_hand(**{**RIGHT_BY_HAND, **given})
+    assert verdict.correct == (told == RIGHT)
+    assert told in verdict.message
+
+
+def test_the_outputs_by_hand_are_those_of_the_modules() -> None:
+    x = torch.tensor([[1.0, 3.0]], dtype=torch.float64)
+    modules = {
+        "right": LayerNorm,
+        "shifted_first": ALL_WRONG["(xhat + beta) * gamma"],
+        "unbiased": ALL_WRONG["unbiased variance"],
+    }
+    found = {}
+    for name, kind in modules.items():
+        layer = kind(2, eps=0.0, dtype=torch.float64)
+        torch.nn.init.constant_(layer.weight, 2.0)
+        torch.nn.init.constant_(layer.bias, 1.0)
+        found[name] = layer(x)[0].detach()
+    assert exercises.check_wrong_by_hand(**found, visible_when_new=1).correct
+
+
+def test_the_usual_tolerance_is_exceeded_where_the_derivation_says() -> None:
+    def difference(sigma: float) -> float:
+        return abs(np.sqrt(sigma**2 + 1e-5) / (sigma + 1e-5) - 1.0)
+
+    assert difference(0.365) > 1e-5 > difference(0.367)
+    assert max(difference(sigma) for sigma in np.linspace(0.367, 50, 10_000)) < 1e-5
 
 
 @pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
