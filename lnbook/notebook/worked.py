@@ -1,7 +1,7 @@
-r"""Calculations written out with their numbers, as one would do them by hand.
+r"""Calculations written out with their numbers, the way you would do them by hand.
 
 Each function computes with `lnbook.reference` and returns an `Equation`, which a notebook shows as
-a formula. Every number in it is computed, so a worked example cannot disagree with the code.
+a formula. Every number in it is computed, so a worked example can't disagree with the code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class Equation:
-    r"""Lines of LaTeX, each `left side &= right side`; notebooks show them as a formula.
+    r"""Lines of LaTeX, each `left side &= right side`. Notebooks show them as one formula.
 
     Example:
         >>> Equation((r"r &= \frac{1}{\sqrt{4}}", r"&= 0.5"))
@@ -32,7 +32,7 @@ class Equation:
     lines: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """The LaTeX source, for terminals and for comparing outputs."""
+        """Return the LaTeX source, for terminals and for comparing outputs."""
         return "\n".join(line.replace("&", "").strip() for line in self.lines)
 
     def _repr_latex_(self) -> str:
@@ -44,10 +44,10 @@ def mean(x: ArrayLike) -> Equation:
     r"""Write out the mean of one row, :math:`\mu = \dfrac{1}{H} \sum_i x_i`.
 
     Args:
-        x: one row of at least one real number, shape `(H,)`.
+        x: one row of one or more real numbers, shape `(H,)`.
 
     Raises:
-        ValueError: `x` is not one row of finite numbers.
+        ValueError: `x` isn't one row of finite numbers.
 
     Example:
         >>> mean([1.0, 2.0, 6.0])
@@ -63,10 +63,10 @@ def variance(x: ArrayLike) -> Equation:
     r"""Write out the variance of one row, :math:`\sigma^2 = \dfrac{1}{H} \sum_i (x_i - \mu)^2`.
 
     Args:
-        x: one row of at least one real number, shape `(H,)`.
+        x: one row of one or more real numbers, shape `(H,)`.
 
     Raises:
-        ValueError: `x` is not one row of finite numbers.
+        ValueError: `x` isn't one row of finite numbers.
 
     Example:
         >>> variance([1.0, 3.0])
@@ -93,11 +93,11 @@ def normalize(x: ArrayLike, eps: float = 1e-5) -> Equation:
     r"""Write out the normalized row, :math:`\hat{x}_i = (x_i - \mu) / \sqrt{\sigma^2 + \epsilon}`.
 
     Args:
-        x: one row of at least one real number, shape `(H,)`.
-        eps: what is added to the variance, at least 0.
+        x: one row of one or more real numbers, shape `(H,)`.
+        eps: added to the variance, at least 0.
 
     Raises:
-        ValueError: `x` is not one row of finite numbers, or `eps` is negative or not finite.
+        ValueError: `x` isn't one row of finite numbers, or `eps` is negative or infinite.
 
     Example:
         >>> normalize([1.0, 3.0], eps=0.0)
@@ -125,12 +125,12 @@ def affine(normalized: ArrayLike, weight: ArrayLike, bias: ArrayLike) -> Equatio
     r"""Write out the scaled and shifted row, :math:`y_i = \gamma_i \hat{x}_i + \beta_i`.
 
     Args:
-        normalized: one row of at least one real number, shape `(H,)`.
-        weight: gamma, of the same shape.
-        bias: beta, of the same shape.
+        normalized: one row of one or more real numbers, shape `(H,)`.
+        weight: gamma, with the same shape.
+        bias: beta, with the same shape.
 
     Raises:
-        ValueError: the three are not rows of finite numbers of the same length.
+        ValueError: the three aren't rows of finite numbers with the same length.
 
     Example:
         >>> affine([-1.0, 1.0], weight=[2.0, 5.0], bias=[0.5, -1.0])
@@ -150,7 +150,7 @@ def affine(normalized: ArrayLike, weight: ArrayLike, bias: ArrayLike) -> Equatio
 
 
 def number(value: float) -> str:
-    """Write a number with at most four decimals and no trailing zeros.
+    """Write a number with up to four decimals and no trailing zeros.
 
     Example:
         >>> number(2.0), number(-0.26726), number(14 / 3)
@@ -174,7 +174,7 @@ def _is_exact(value: float) -> bool:
 
 
 def _sign(*values: float) -> str:
-    """`=` if all numbers are shown in full, else `≈`."""
+    """`=` if all numbers are shown exactly, `≈` otherwise."""
     return "=" if all(_is_exact(value) for value in values) else r"\approx"
 
 

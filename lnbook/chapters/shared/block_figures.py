@@ -1,4 +1,4 @@
-"""The figures of the chapter on what is normalized: blocks, and outputs that moved."""
+"""Figures that show which entries share a mean: blocks of cells, and outputs that moved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH
 
 __all__ = ["blocks", "moved"]
 
-DEPTH = np.array([0.48, 0.4])  # how far one step to the back goes to the right and up
+DEPTH = np.array([0.48, 0.4])  # one step toward the back goes this far right and up
 
 
 def blocks(
@@ -22,23 +22,23 @@ def blocks(
     names: Sequence[str],
     notes: Sequence[str] | None = None,
 ) -> Figure:
-    """Draw an array as a block of cells, and color those that share one mean.
+    """Draw an array as a block of cells, and color the cells that share one mean.
 
     Args:
-        panels: for each panel its title and a boolean array of three axes: front to back, top to
-            bottom, left to right. Only the faces in front, on top and on the right are seen. An
-            array of four axes is drawn as blocks side by side, one for each index of the first;
-            the panels have all three axes or all four.
-        names: what to write at the three axes; before them, what to call a block if there are
-            four: its number is added.
-        notes: lines of text for each panel, beside a single block or below several.
+        panels: a title and a boolean array for each panel. The three axes of the array go from
+            front to back, top to bottom and left to right; only the front, top and right faces
+            are visible. An array with four axes is drawn as blocks side by side, one for each
+            index of the first axis. All panels need the same number of axes.
+        names: the labels of the three axes. For four axes, the first name labels the blocks, and
+            each block's number is appended.
+        notes: text for each panel, beside a single block or below several.
 
     Returns:
-        The panels, one below the other; colored cells are hatched as well.
+        The panels, stacked vertically. Colored cells are hatched, too.
 
     Raises:
-        ValueError: if there is no panel, an array has another number of axes, or the number of
-            names or notes does not fit.
+        ValueError: there are no panels, an array has the wrong number of axes, or the number of
+            names or notes doesn't fit.
 
     Example:
         >>> shares = np.zeros((2, 3, 4), dtype=bool)
@@ -90,7 +90,7 @@ def _blocks_side_by_side(
 
 def _block(axes: Axes, mask: NDArray[np.bool_], names: Sequence[str], left: float = 0.0) -> None:
     back, down, right = mask.shape
-    width = 5.0 / right  # every block is as wide, however many cells it has
+    width = 5.0 / right  # every block has the same width, no matter how many cells it has
     height = 4.0 / down
     depth = DEPTH * 3.0 / back
     top = np.array([left, 4.0])
@@ -130,19 +130,19 @@ def _face(axes: Axes, corners: Sequence[NDArray[np.float64]], *, colored: bool) 
 
 
 def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Figure:
-    """Draw which outputs of a layer moved when one entry of its input was changed.
+    """Draw which outputs of a layer moved when one entry of its input changed.
 
     Args:
-        panels: for each panel its title and a boolean array of shape `(N, L, D)`: N grids of L
-            rows and D columns, drawn side by side.
-        changed: the index of the entry that was changed. It is marked with a frame.
+        panels: a title and a boolean array of shape `(N, L, D)` for each panel, drawn as N grids
+            side by side with L rows and D columns each.
+        changed: the index of the entry that changed, marked with a frame.
 
     Returns:
-        One panel below the other; what moved is filled and has a dot.
+        The panels, stacked vertically. Outputs that moved are filled and have a dot.
 
     Raises:
-        ValueError: if there is no panel, the arrays differ in shape or do not have three axes.
-        IndexError: if `changed` lies outside the arrays.
+        ValueError: there are no panels, or the arrays differ in shape or don't have three axes.
+        IndexError: `changed` is outside the arrays.
 
     Example:
         >>> outputs = np.zeros((2, 3, 4), dtype=bool)

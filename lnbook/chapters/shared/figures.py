@@ -1,4 +1,4 @@
-"""Figures that several chapters show."""
+"""Figures that several chapters use."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Array = NDArray[np.float64]
 
 
 def seed_dots(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> Figure:
-    """Draw the results of several runs, a point for each.
+    """Draw the results of several runs, with one point per run.
 
     Args:
-        panels: for each panel its title, and for each kind of run its name and results.
-        label: what the results are.
+        panels: a title for each panel, and in it the results of each kind of run, by name.
+        label: what the results are; the label of the x-axis.
 
     Returns:
-        Panels, one below the other, on one scale, with a row for each kind: a point for each run,
-        and a bar at their mean.
+        Panels stacked vertically on a common scale. Each kind of run gets a row, with a point for
+        each run and a bar at their mean.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: there are no panels.
 
     Example:
         >>> figure = seed_dots({"digits": {"LN": [0.5, 0.75], "none": [0.25, 0.5]}}, "loss")
@@ -62,17 +62,17 @@ def _seed_row(axes: Axes, results: Array, place: float, style: dict[str, Any]) -
 
 
 def stages(values: Mapping[str, ArrayLike]) -> Figure:
-    """Draw one row after some of the steps, one panel below the other.
+    """Draw one row at several stages of a calculation.
 
     Args:
-        values: for each panel its title and the values of the features, shape `(H,)`.
+        values: a title for each stage, and the values of the features there, shape `(H,)`.
 
     Returns:
-        A panel for each: a bar with its value for each feature, and the mean of the row as a
-        dashed line. The first two panels share a scale, the next two share another, and so on.
+        Panels stacked vertically, with a labeled bar for each feature and a dashed line at the
+        mean of the row. The first two panels share a scale, the next two share another, and so on.
 
     Raises:
-        ValueError: if there is no step, or the steps differ in length.
+        ValueError: there are no stages, or they differ in length.
 
     Example:
         >>> figure = stages({"input": [4.0, 2.0, 9.0], "centered": [-1.0, -3.0, 4.0]})
@@ -95,7 +95,7 @@ def stages(values: Mapping[str, ArrayLike]) -> Figure:
 
 
 def _limits(rows: list[NDArray[np.float64]]) -> tuple[float, float]:
-    """Room for all bars of some rows, for the line at zero and for the numbers."""
+    """Limits that leave room for all bars, the line at zero and the numbers."""
     lowest = min(0.0, *(float(row.min()) for row in rows))
     highest = max(0.0, *(float(row.max()) for row in rows))
     space = 0.3 * (highest - lowest)
@@ -136,7 +136,7 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
 
 
 def _mean(row: NDArray[np.float64]) -> float:
-    """The mean without the rounding error that a mean of 0 consists of."""
+    """The mean, with a mean that's only rounding error turned into 0."""
     return round(float(row.mean()), 12)
 
 
@@ -152,21 +152,21 @@ def over_steps(
     xlabel: str = "step",
     first: int = 0,
 ) -> Figure:
-    """Draw quantities over the steps of a sequence, with the spread over runs as a band.
+    """Draw quantities over the steps of a sequence, with a band for the range over runs.
 
     Args:
-        panels: for each panel its title and, by name, values of shape `(runs, steps)`.
-        log: the titles of panels with a logarithmic scale.
-        xlabel: what the steps are.
+        panels: a title for each panel, and in it values of shape `(runs, steps)`, by name.
+        log: the titles of the panels with a logarithmic scale.
+        xlabel: the label of the x-axis.
         first: the number of the first step.
 
     Returns:
-        Panels one below the other: a line at the mean over the runs (the geometric one on a
-        logarithmic scale), a band from the smallest to the largest run, and a legend if there
-        are several lines.
+        Panels stacked vertically. Each line is the mean over the runs (the geometric mean on a
+        logarithmic scale), and its band reaches from the smallest to the largest run. There's a
+        legend if there are several lines.
 
     Raises:
-        ValueError: if there is no panel, or values have another shape.
+        ValueError: there are no panels, or values have the wrong shape.
 
     Example:
         >>> figure = over_steps({"cell state": {"Ba": [[1.0, 2.0, 3.0], [1.0, 4.0, 5.0]]}})

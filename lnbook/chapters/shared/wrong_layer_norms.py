@@ -1,7 +1,7 @@
-"""Layer norms with one mistake each, which a good test refuses.
+"""Layer norms with one mistake each, for trying out tests.
 
-A wrong module takes the arguments of `torch.nn.LayerNorm` and has its parameters; only one line
-of its formula differs. Each was a mistake in code that somebody published or handed in.
+A wrong module has the arguments and parameters of `torch.nn.LayerNorm`. Only one line of its
+formula differs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Formula = Callable[[Tensor, LayerNorm, tuple[int, ...]], Tensor]
 
 
 def _module(name: str, formula: Formula) -> type[LayerNorm]:
-    """A LayerNorm that computes `formula(x, layer, dims)` instead of the right one."""
+    """A LayerNorm that computes `formula(x, layer, dims)` instead of the right formula."""
 
     def forward(self: LayerNorm, input: Tensor) -> Tensor:
         return formula(input, self, tuple(range(-len(self.normalized_shape), 0)))
@@ -34,7 +34,7 @@ def _modules(formulas: Mapping[str, Formula]) -> Mapping[str, type[LayerNorm]]:
 
 
 def centered(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """Return `x` less its mean over some dimensions."""
+    """Return `x` minus its mean over some dimensions."""
     return x - x.mean(dims, keepdim=True)
 
 

@@ -1,4 +1,4 @@
-"""The figures of the part on the formula."""
+"""Figures of "Compute LayerNorm, step by step"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ROWS = 4
 
 @dataclass(frozen=True)
 class _Box:
-    """A box of the flow diagram: where it stands, what is in it, whose it is."""
+    """A box of the flow diagram: its position, its text, and the color of who provides it."""
 
     x: float
     y: float
@@ -32,10 +32,11 @@ class _Box:
 
 
 def process() -> Figure:
-    """Draw how an output is computed: what comes from the row, what is chosen, what is learned.
+    """Draw how LayerNorm computes its output, and where each ingredient comes from.
 
     Returns:
-        A flow diagram with the formula of each step and the shape of each result.
+        A flow diagram with the formula of each step and the shape of each result. Colors show what
+        comes from the row, what you choose, and what is learned.
 
     Example:
         >>> figure = process()
@@ -99,7 +100,7 @@ def _draw(axes: Axes, item: _Box) -> None:
 
 
 def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
-    """An arrow from the side of one box to the side of another that faces it."""
+    """Draw an arrow between the facing sides of two boxes."""
     if start.x == end.x:
         points = ((start.x, start.y - 0.75), (end.x, end.y + 0.78))
     else:
@@ -112,7 +113,7 @@ def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
 
 
 def _mean(row: NDArray[np.float64]) -> float:
-    """The mean without the rounding error that a mean of 0 consists of."""
+    """The mean, with a mean that's only rounding error turned into 0."""
     return round(float(row.mean()), 12)
 
 
@@ -120,14 +121,14 @@ def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
     """Draw the features of a few rows on a number line, before and after normalization.
 
     Args:
-        x: the rows, shape `(N, H)`, at most four.
+        x: up to four rows, shape `(N, H)`.
         normalized: the same rows, normalized.
 
     Returns:
-        Two panels, one below the other; each row has its line, color and marker.
+        Two panels, stacked vertically. Each row of data has its own line, color and marker.
 
     Raises:
-        ValueError: if the two differ in shape or there are more than four rows.
+        ValueError: the two differ in shape, or there are more than four rows.
 
     Example:
         >>> figure = rows_before_and_after([[1.0, 3.0], [10.0, 30.0]], [[-1.0, 1.0], [-1.0, 1.0]])
@@ -157,17 +158,17 @@ def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
 
 
 def scale_and_shift(rows: Mapping[str, ArrayLike]) -> Figure:
-    """Draw how gamma and beta widen and move the distribution of a normalized row.
+    """Draw how gamma and beta stretch and shift the distribution of a normalized row.
 
     Args:
-        rows: for each pair of gamma and beta its label and the values of one row, shape `(H,)`.
+        rows: a label for each pair of gamma and beta, and the values of one row, shape `(H,)`.
 
     Returns:
-        A histogram for each, on one scale, with its mean as a line and one standard deviation to
-        either side as a bar.
+        Histograms on a common scale, each with a line at its mean and a bar that reaches one
+        standard deviation to either side.
 
     Raises:
-        ValueError: if there is no row.
+        ValueError: there are no rows.
 
     Example:
         >>> figure = scale_and_shift({"gamma 2, beta 1": [-1.0, 3.0, 1.0]})
