@@ -1,4 +1,4 @@
-"""Right and wrong backward passes of a normalization, which several checkers compare with."""
+"""Right and wrong backward passes of a normalization layer, used by several checkers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def dx_of(
     power: float = 1.0,
     rms: bool = False,
 ) -> Array:
-    """The gradient for x, with a weight for each of its terms and a power for r.
+    """Return the gradient with respect to x, with a factor for each term and a power of r.
 
-    The weight of the mean term is 1, or 0 for RMSNorm, unless another one is given.
+    By default, the mean term has the factor 1, or 0 for RMSNorm.
     """
     if mean_term is None:
         mean_term = 0.0 if rms else 1.0
@@ -39,7 +39,7 @@ def dx_of(
 
 
 def dx_with_r_without_eps(g: Array, x: Array, eps: float, *, rms: bool = False) -> Array:
-    """The right xhat, but an r that forgot eps."""
+    """Return the gradient with the right xhat but an r without eps."""
     right = dx_of(g, x, eps, rms=rms)
     variance = row_mean((x if rms else x - row_mean(x)) ** 2)
     wrong: Array = right * np.sqrt((variance + eps) / variance)
@@ -47,6 +47,6 @@ def dx_with_r_without_eps(g: Array, x: Array, eps: float, *, rms: bool = False) 
 
 
 def rms_xhat(x: Array, eps: float) -> Array:
-    """Return the rows divided by their root mean square."""
+    """Return the rows divided by their root mean square, with eps."""
     xhat: Array = x * (row_mean(x**2) + eps) ** -0.5
     return xhat

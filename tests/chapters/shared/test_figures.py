@@ -122,6 +122,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
         (jacobian.matrix, (zeros(*shape),), r"shape \(H, H\), H at most 8, but got")
         for shape in ((2, 3), (4,), (9, 9), (0, 0))
     ),
+    (derivation.nudge, ([1.0, 2.0], [0.5]), "two rows of the same length, but got"),
     (jacobian.spectrum, ({},), "at least one set of eigenvalues, but got none"),
     (jacobian.before_and_after, ({},), "at least one panel, but got none"),
     (jacobian.gradient_by_layer, ({},), "at least one panel, but got none"),

@@ -13,16 +13,16 @@ __all__ = ["memory_bars"]
 
 
 def memory_bars(arrays: Mapping[str, float]) -> Figure:
-    """Draw how much each version of a function keeps for its backward pass.
+    """Draw how much memory each version of a function keeps for its backward pass.
 
     Args:
-        arrays: for each version what it keeps, in arrays of the size of the input.
+        arrays: what each version keeps, in multiples of the size of the input.
 
     Returns:
-        A bar with its number for each.
+        One labeled bar per version.
 
     Raises:
-        ValueError: if there is no version.
+        ValueError: if there are no versions.
 
     Example:
         >>> figure = memory_bars({"autograd": 3.0, "by hand": 1.0})
@@ -41,6 +41,6 @@ def memory_bars(arrays: Mapping[str, float]) -> Figure:
     axes.set(xlim=(0, 1.15 * max(arrays.values())), ylim=(places[-1] - 0.4, 0.75))
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel("arrays of the size of $x$")
+    axes.set_xlabel("memory kept, in multiples of the size of $x$")
     axes.grid(axis="x")
     return figure

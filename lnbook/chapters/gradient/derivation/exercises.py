@@ -18,7 +18,7 @@ from lnbook.chapters.shared.backward_mistakes import (
 )
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
 
-__all__ = ["check_by_hand", "check_rms_norm_backward"]
+__all__ = ["check_by_hand", "check_left_along", "check_rms_norm_backward", "check_why"]
 
 Array = NDArray[np.float64]
 
@@ -34,39 +34,39 @@ BY_HAND_TOLERANCE = 0.006
 
 BY_HAND_DX_MISTAKES: dict[str, Array] = {
     "Your dL/dx leaves gamma out. Start from g = gamma * dL/dy.": dx_of(DY, ROW, EPS),
-    "Your dL/dx lacks the mean of g: subtract it from g.": dx_of(G, ROW, EPS, mean_term=0.0),
-    "Your dL/dx lacks the term with xhat: subtract xhat times the mean of g times xhat.": (
+    "Your dL/dx is missing the mean of g: subtract it from g.": dx_of(G, ROW, EPS, mean_term=0.0),
+    "Your dL/dx is missing the xhat term: subtract xhat times the mean of g * xhat.": (
         dx_of(G, ROW, EPS, xhat_term=0.0)
     ),
-    "Your dL/dx has sums where the formula has means. Divide them by H = 4.": (
+    "Your dL/dx uses sums where the formula has means. Divide them by H = 4.": (
         dx_of(G, ROW, EPS, mean_term=4.0, xhat_term=4.0)
     ),
-    "Your dL/dx adds the term with xhat. It is subtracted.": dx_of(G, ROW, EPS, xhat_term=-1.0),
-    "Your dL/dx takes r without eps. Here r = (4 + 12) ** -0.5.": (
+    "Your dL/dx adds the xhat term. It should be subtracted.": dx_of(G, ROW, EPS, xhat_term=-1.0),
+    "Your dL/dx uses an r without eps. Here r = (4 + 12) ** -0.5.": (
         dx_with_r_without_eps(G, ROW, EPS)
     ),
-    "Your dL/dx leaves eps out, in r and in xhat. Here eps = 12.": dx_of(G, ROW, 0.0),
-    "Your dL/dx lacks the factor r in front.": dx_of(G, ROW, EPS, power=0.0),
+    "Your dL/dx leaves eps out of both r and xhat. Here eps = 12.": dx_of(G, ROW, 0.0),
+    "Your dL/dx is missing the factor r in front.": dx_of(G, ROW, EPS, power=0.0),
     "Your dL/dx has the factor r twice, or divides by the variance. Multiply by r once.": (
         dx_of(G, ROW, EPS, power=2.0)
     ),
-    "Your signs are the wrong way around.": -DX,
-    "This is r * g. The mean and the variance also depend on x: two terms are missing.": R * G,
+    "Your signs are flipped.": -DX,
+    "This is r * g. The mean and the variance depend on x too: two terms are missing.": R * G,
 }
 
 BY_HAND_DGAMMA_MISTAKES: dict[str, Array] = {
-    "This is g * xhat. For dL/dgamma take dL/dy itself, without gamma.": G * XHAT,
+    "This is g * xhat. For dL/dgamma, use dL/dy itself, without gamma.": G * XHAT,
     "This is dL/dbeta. For gamma, multiply each number by its xhat.": DY,
-    "You took x in place of xhat.": DY * ROW,
+    "You used x instead of xhat.": DY * ROW,
     "Your xhat leaves eps out. Here eps = 12.": DY * np.sign(ROW - 2.0),
-    "You took x - mean in place of xhat.": DY * (ROW - 2.0),
-    "Your signs are the wrong way around.": -DGAMMA,
+    "You used x - mean instead of xhat.": DY * (ROW - 2.0),
+    "Your signs are flipped.": -DGAMMA,
 }
 
 
 @checker
 def check_by_hand(dx: Any = None, dgamma: Any = None) -> str:
-    r"""Check the gradients of the row [0, 0, 4, 4], worked out by hand.
+    r"""Check the gradients for the row [0, 0, 4, 4], worked out by hand.
 
     The row has :math:`\epsilon = 12`, :math:`\gamma = [1, 2, 1, 1]` and the upstream gradient
     :math:`\partial \mathcal{L} / \partial y = [4, 1, 0, -2]`.
@@ -77,49 +77,124 @@ def check_by_hand(dx: Any = None, dgamma: Any = None) -> str:
 
     Example:
         >>> check_by_hand(dx=[0.75, 0.25, -0.25, -0.75])
-        Not yet. Your dL/dx lacks the term with xhat: subtract xhat times the mean of g times xhat.
+        Not yet. Your dL/dx is missing the xhat term: subtract xhat times the mean of g * xhat.
     """
     judge(
         as_array(dx, (4,), "Your dL/dx"),
         DX,
         BY_HAND_DX_MISTAKES,
-        otherwise="Your dL/dx is off. Find r, xhat, g, and the two means first.",
+        otherwise="Your dL/dx isn't right yet. Find r, xhat, g and the two means first.",
         tolerance=BY_HAND_TOLERANCE,
     )
     judge(
         as_array(dgamma, (4,), "Your dL/dgamma"),
         DGAMMA,
         BY_HAND_DGAMMA_MISTAKES,
-        otherwise="Your dL/dgamma is off: with one row, it is dL/dy times xhat, one by one.",
+        otherwise="Your dL/dgamma isn't right yet: with one row, it's dL/dy * xhat, feature by feature.",
         tolerance=BY_HAND_TOLERANCE,
     )
     return "Both gradients are right."
 
 
+WHY: dict[str, dict[str, str]] = {
+    "first": {
+        "a": "The upstream gradient can sum to anything. In the example, it sums to 15.",
+        "b": "",
+        "c": "It sums to zero for every eps, however large.",
+    },
+    "second": {
+        "a": "",
+        "b": "Noise has nothing to do with it: leaving out the sum gives a wrong derivative.",
+        "c": "That's true, but it isn't the reason. How many rows does one gamma affect?",
+    },
+    "third": {
+        "a": "The missing terms don't depend on eps being there. They're missing for eps = 0 too.",
+        "b": "They don't cancel: each of them changes the gradient.",
+        "c": "",
+    },
+}
+
+
+@checker
+def check_why(first: Any = None, second: Any = None, third: Any = None) -> str:
+    """Check the answers to the three questions that start with why.
+
+    Args:
+        first: "a", "b" or "c": why the gradient with respect to x sums to zero over a row.
+        second: why the gradient for gamma is summed over the rows.
+        third: why constant statistics go unnoticed in the outputs.
+
+    Example:
+        >>> check_why("c", "a", "c")
+        Not yet. Question 1: It sums to zero for every eps, however large.
+    """
+    answers = {"first": first, "second": second, "third": third}
+    for number, (name, answer) in enumerate(answers.items(), start=1):
+        letter = answer.strip(" ().").lower() if isinstance(answer, str) else None
+        if letter not in WHY[name]:
+            raise NotYet(f'Question {number}: answer with "a", "b" or "c".')
+        if WHY[name][letter]:
+            raise NotYet(f"Question {number}: {WHY[name][letter]}")
+    return "That's what the formula says, and why."
+
+
+@checker
+def check_left_along(function: Callable[[float, float, float], float]) -> str:
+    r"""Check a formula for the mean of :math:`\hat{x} \, \partial \mathcal{L} / \partial x`.
+
+    Args:
+        function: takes the variance, epsilon and the mean of :math:`g \hat{x}`, returns a number.
+
+    Example:
+        >>> check_left_along(lambda variance, eps, mean_gxhat: 0.0)
+        Not yet. That's only true for eps = 0: the mean of xhat ** 2 is less than 1.
+    """
+    for v, eps, m in ((7.0, 2.0, 1.6), (4.0, 12.0, -1.0), (0.5, 0.5, 2.0)):
+        context = f"for variance={v}, eps={eps}, mean_gxhat={m}"
+        answer = run_answer(function, v, eps, m, context=context)
+        r = (v + eps) ** -0.5
+        judge(
+            as_array(answer, (), "The value of your formula"),
+            r * m * eps / (v + eps),
+            {
+                "That's only true for eps = 0: the mean of xhat ** 2 is less than 1.": 0.0,
+                "That's the part that is taken away. What's left of the mean of g * xhat?": (
+                    r * m * v / (v + eps)
+                ),
+                "The factor r is missing.": m * eps / (v + eps),
+                "That's the first term only. Subtract xhat times the mean of g * xhat.": r * m,
+                "Multiply by r, don't divide by it.": m * eps / (v + eps) / r,
+                "The sign is flipped.": -r * m * eps / (v + eps),
+            },
+            otherwise=f"The formula gives the wrong number {context}. What's the mean of xhat ** 2?",
+        )
+    return "Epsilon leaves a little of it; for eps = 0, nothing is left."
+
+
 def _dx_mistakes(dy: Array, x: Array, weight: Array, eps: float) -> dict[str, Array]:
-    """What known mistakes return for dx."""
+    """Return the dx that each known mistake leads to."""
     g, xhat = dy * weight, rms_xhat(x, eps)
     r = (row_mean(x**2) + eps) ** -0.5
     return {
-        "Its dx has the mean term of LayerNorm. RMSNorm does not center.": (
+        "Your dx contains the mean term of LayerNorm. RMSNorm doesn't center.": (
             dx_of(g, x, eps, rms=True, mean_term=1.0)
         ),
-        "Its dx is that of LayerNorm. RMSNorm does not center x.": dx_of(g, x, eps),
-        "Its dx lacks the term with xhat: the root also depends on x.": (
+        "Your dx is that of LayerNorm. RMSNorm doesn't center x.": dx_of(g, x, eps),
+        "Your dx is missing the xhat term: the root depends on x too.": (
             dx_of(g, x, eps, rms=True, xhat_term=0.0)
         ),
-        "Its dx leaves the weight out. Start from g = weight * dy.": dx_of(dy, x, eps, rms=True),
-        "Its dx sums g * xhat. Divide the sum by H.": (
+        "Your dx leaves the weight out. Start from g = weight * dy.": dx_of(dy, x, eps, rms=True),
+        "Your dx sums g * xhat. Divide the sum by H.": (
             dx_of(g, x, eps, rms=True, xhat_term=x.shape[-1])
         ),
-        "Its dx adds the term with xhat. Subtract it.": (
+        "Your dx adds the xhat term. Subtract it.": (
             dx_of(g, x, eps, rms=True, xhat_term=-1.0)
         ),
-        "Its dx takes r without eps.": dx_with_r_without_eps(g, x, eps, rms=True),
-        "Its dx leaves eps out, in r and in xhat.": dx_of(g, x, 0.0, rms=True),
-        "Its dx lacks the factor r in front.": dx_of(g, x, eps, rms=True, power=0.0),
-        "Its dx has the factor r twice. Once is enough.": dx_of(g, x, eps, rms=True, power=2.0),
-        "Its mean of g * xhat is taken over the whole array. Every row has its own.": (
+        "Your dx uses an r without eps.": dx_with_r_without_eps(g, x, eps, rms=True),
+        "Your dx leaves eps out of both r and xhat.": dx_of(g, x, 0.0, rms=True),
+        "Your dx is missing the factor r in front.": dx_of(g, x, eps, rms=True, power=0.0),
+        "Your dx has the factor r twice. Once is enough.": dx_of(g, x, eps, rms=True, power=2.0),
+        "You take the mean of g * xhat over the whole array. Every row needs its own.": (
             r * (g - xhat * (g * xhat).mean())
         ),
     }
@@ -130,21 +205,21 @@ def _leading(array: Array) -> tuple[int, ...]:
 
 
 def _dweight_mistakes(dy: Array, x: Array, weight: Array, eps: float) -> dict[str, Array]:
-    """What known mistakes return for dweight."""
+    """Return the dweight that each known mistake leads to."""
     product, leading = dy * rms_xhat(x, eps), _leading(x)
     return {
-        "Its dweight is not summed. All rows share the weight: "
+        "Your dweight isn't summed. All rows share the weight: "
         "sum over every axis but the last.": product,
-        "Its dweight is summed over the features. "
+        "Your dweight is summed over the features. "
         "Sum over the other axes, all but the last.": product.sum(-1),
-        "Its dweight is summed over the first axis only. "
+        "Your dweight is summed over the first axis only. "
         "Sum over every axis but the last.": product.sum(0),
-        "Its dweight is a mean over the rows. The gradient is their sum.": product.mean(leading),
-        "Its dweight holds the weight. Multiply dy by xhat alone.": (
+        "Your dweight is a mean over the rows. The gradient is a sum.": product.mean(leading),
+        "Your dweight contains the weight. Multiply dy by xhat alone.": (
             (weight * product).sum(leading)
         ),
-        "Its dweight takes x in place of xhat.": (dy * x).sum(leading),
-        "Its dweight is the gradient of a bias. Multiply dy by xhat.": dy.sum(leading),
+        "Your dweight uses x instead of xhat.": (dy * x).sum(leading),
+        "Your dweight is the gradient of a bias. Multiply dy by xhat.": dy.sum(leading),
     }
 
 
@@ -154,11 +229,11 @@ def check_rms_norm_backward(
 ) -> str:
     r"""Check a backward pass of RMSNorm, :math:`y = \gamma x / \sqrt{\frac1H \sum x^2 + \epsilon}`.
 
-    Calls `function(dy, x, weight, eps)` in float64 with a square batch, with two leading axes,
-    and with one row without any, with an `eps` that cannot be overlooked.
+    Calls `function(dy, x, weight, eps)` in float64 with a square batch, with two leading axes, and
+    with a single row, each time with an `eps` that's too large to overlook.
 
     Args:
-        function: returns `(dx, dweight)`, of the shapes of `x` and of `weight`.
+        function: returns `(dx, dweight)`, with the shapes of `x` and `weight`.
 
     Example:
         >>> check_rms_norm_backward(lambda dy, x, weight, eps: dy)
@@ -177,7 +252,7 @@ def check_rms_norm_backward(
             as_array(answer[0], shape, "Your dx"),
             dx_of(dy * weight, x, eps, rms=True),
             _dx_mistakes(*given),
-            otherwise=f"For x of shape {shape} and eps={eps} dx differs from the right gradient.",
+            otherwise=f"For x of shape {shape} and eps={eps}, your dx isn't the right gradient.",
         )
         right, mistakes = (dy * rms_xhat(x, eps)).sum(_leading(x)), _dweight_mistakes(*given)
         _check_shape_of_dweight(answer[1], right, mistakes)
@@ -185,13 +260,13 @@ def check_rms_norm_backward(
             as_array(answer[1], right.shape, "Your dweight"),
             right,
             mistakes,
-            otherwise=f"For x of shape {shape} dweight differs from the right gradient.",
+            otherwise=f"For x of shape {shape}, your dweight isn't the right gradient.",
         )
     return "Both gradients are right, for any number of leading axes."
 
 
 def _check_shape_of_dweight(answer: Any, right: Array, mistakes: dict[str, Array]) -> None:
-    """Tell the known mistakes that give another shape."""
+    """Name the known mistakes that lead to a different shape."""
     with suppress(TypeError, ValueError):
         given = np.asarray(answer, dtype=np.float64)
         for text, wrong in mistakes.items():

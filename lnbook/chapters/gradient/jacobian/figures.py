@@ -22,16 +22,16 @@ __all__ = [
 
 
 def matrix(values: ArrayLike) -> Figure:
-    """Draw a matrix as colored cells, each with its number.
+    """Draw a matrix as colored cells with numbers.
 
     Args:
         values: shape `(H, H)`, H at most 8.
 
     Returns:
-        The matrix; blue is positive, orange negative, and the number says the same.
+        The matrix: positive entries blue, negative ones orange, each with its number.
 
     Raises:
-        ValueError: if the values are no such matrix.
+        ValueError: if the values don't form such a matrix.
 
     Example:
         >>> figure = matrix([[0.75, 0.25], [0.25, 0.75]])
@@ -46,7 +46,7 @@ def matrix(values: ArrayLike) -> Figure:
     colors = LinearSegmentedColormap.from_list("signed", ends)
     figure = Figure(figsize=(WIDTH, WIDTH * 0.86))
     axes = figure.subplots()
-    limit = 1.9 * np.abs(array).max()  # pale enough for the numbers to be read
+    limit = 1.9 * np.abs(array).max()  # pale enough to keep the numbers readable
     axes.imshow(array, cmap=colors, vmin=-limit, vmax=limit)
     for row in range(size):
         for column in range(size):
@@ -65,16 +65,16 @@ def _signed(value: float) -> str:
 
 
 def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the eigenvalues of a few Jacobians, one panel below the other.
+    """Draw the eigenvalues of several Jacobians, one panel below the other.
 
     Args:
         eigenvalues: for each panel its title and the eigenvalues, shape `(H,)`, smallest first.
 
     Returns:
-        A stem with its number for each eigenvalue; all panels share a scale.
+        A labeled stem for each eigenvalue; all panels share a scale.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: if there are no panels.
 
     Example:
         >>> figure = spectrum({"a row of four": [0.0, 0.125, 0.5, 0.5]})
@@ -105,7 +105,7 @@ def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
         axes.plot([0.4, array.size + 0.6], [0, 0], color=INK, linewidth=0.8)
     highest = max(float(np.max(values)) for values in eigenvalues.values())
     panels[0].set_ylim(-0.05 * highest, 1.35 * highest)
-    panels[-1].set_xlabel("eigenvalue, smallest first")
+    panels[-1].set_xlabel("number of the eigenvalue, smallest first")
     return figure
 
 
@@ -130,14 +130,19 @@ def eigenvalues_by_spread(spread: ArrayLike, ordinary: ArrayLike, along: ArrayLi
     labels = "$r$: most directions", r"$r\,ϵ/(\sigma^2+ϵ)$: along $\hat{x}$"
     for number, (label, values) in enumerate(zip(labels, (ordinary, along), strict=True)):
         axes.plot(spread, values, **line_style(number, marker=""), label=label)
-    axes.set(xscale="log", yscale="log", xlabel=r"$\sigma$ of the row", ylabel="eigenvalue")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"standard deviation $\sigma$ of the row",
+        ylabel="eigenvalue",
+    )
     axes.grid()
     axes.legend(loc="lower left")
     return figure
 
 
 def before_and_after(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
-    """Draw gradients before and after they pass LayerNorm, a panel for each.
+    """Draw gradients before and after they pass through LayerNorm, one panel each.
 
     Args:
         panels: for each panel its title, the gradient that arrives and the one that leaves, both
@@ -147,7 +152,7 @@ def before_and_after(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figur
         Panels with two bars for each feature; all share a scale.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: if there are no panels.
 
     Example:
         >>> figure = before_and_after({"one feature": ([1.0, 0.0, 0.0], [0.5, -0.25, -0.25])})
@@ -183,17 +188,17 @@ def before_and_after(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figur
 
 
 def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
-    """Draw how long the gradient is at each layer of deep networks.
+    """Draw the norm of the gradient at each layer of deep networks.
 
     Args:
-        panels: for each panel its title and its lines: the label, and log10 of the length at each
+        panels: for each panel its title and its lines: the label, and log10 of the norm at each
             layer, shape `(L,)`, first layer first.
 
     Returns:
-        A panel for each, on one scale.
+        Panels on one scale.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: if there are no panels.
 
     Example:
         >>> lines = {"LN": [0.0, -0.5, -1.0], "none": [0.0, -3.0, -6.0]}
@@ -217,24 +222,24 @@ def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
                 markersize=6,
                 label=label,
             )
-        axes.set(title=title, ylabel="$\\log_{10}$ of length")
+        axes.set(title=title, ylabel="$\\log_{10}$ of the norm")
         axes.grid()
         axes.legend(loc="best")
-    all_axes[-1].set_xlabel("layer (the gradient comes from the right)")
+    all_axes[-1].set_xlabel("layer (the gradient arrives from the right)")
     return figure
 
 
 def weight_norms(norms: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the norm of a weight matrix over the steps of training.
+    """Draw the norm of a weight matrix during training.
 
     Args:
         norms: for each line its label and the norms, shape `(steps + 1,)`.
 
     Returns:
-        A line for each.
+        A line for each set of norms.
 
     Raises:
-        ValueError: if there is no line.
+        ValueError: if there are no lines.
 
     Example:
         >>> figure = weight_norms({"SGD": [1.0, 1.25, 1.5]})

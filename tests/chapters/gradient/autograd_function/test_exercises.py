@@ -1,4 +1,6 @@
-"""The checkers: right answers pass, and each known mistake is called by its name."""
+"""The checkers accept right answers and name each known mistake."""
+
+import math
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ def features(shape):
 
 
 def rms_norm(change=lambda gradients, dy: gradients, saves_root=False):
-    """The right function, but for what `change` makes of its gradients."""
+    """Return the right function, with `change` applied to its gradients."""
 
     def root(x, shape, eps):
         return (x.square().mean(features(shape), keepdim=True) + eps).rsqrt()
@@ -37,7 +39,7 @@ def rms_norm(change=lambda gradients, dy: gradients, saves_root=False):
 
 
 def fails_on_one_row(a, dy):
-    """Without leading axes, `sum` over no axis is a sum over all."""
+    """Without leading axes, `sum` over no axis sums over all of them."""
     return (*a[:2], a[2].sum(dim=()) if dy.dim() == 1 else a[2], None)
 
 
@@ -52,18 +54,31 @@ TOLD = {
         ([0, 0, 0, 0], "With g = 0"),
         ([1, 2, 3, 6], "The mean of your g is 3"),
         ([1, -1, 0, 1e-8], "The mean of your g is 2.5e-09"),
-        ([1, -2, 1, 0], "a missing xhat term is overlooked too"),
+        ([1, -2, 1, 0], "a missing xhat term goes unnoticed too"),
+    ],
+    exercises.check_gradient_of_squares: [
+        (lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5 * xhat, RIGHT),
+        (lambda xhat, v, eps: 2 * (1 - v / (v + eps)) / math.sqrt(v + eps) * xhat, RIGHT),
+        (lambda xhat, v, eps: 0 * xhat, "0 only if eps is 0"),
+        (lambda xhat, v, eps: eps * (v + eps) ** -1.5 * xhat, "a factor of 2"),
+        (lambda xhat, v, eps: 2 * eps / (v + eps) * xhat, "The factor r is missing"),
+        (lambda xhat, v, eps: 2 * (v + eps) ** -0.5 * xhat, "That's r * g"),
+        (lambda xhat, v, eps: 2 * v * (v + eps) ** -1.5 * xhat, "the part that is subtracted"),
+        (lambda xhat, v, eps: -2 * eps * (v + eps) ** -1.5 * xhat, "The sign is flipped"),
+        (lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5, "shape (4,)"),
+        (lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5 * xhat + 5e-9, "the wrong numbers"),
+        (lambda *_: None, "Did you forget `return`"),
     ],
     exercises.check_rms_norm_function: [
         (right, RIGHT),
         (lambda x, s, w, e: right(x, s, None, e) * (1 if w is None else w), RIGHT),
-        (lambda *_: None, "returns no tensor"),
-        (torch.nn.functional.rms_norm, "does not come from a torch.autograd.Function"),
+        (lambda *_: None, "doesn't return a tensor"),
+        (torch.nn.functional.rms_norm, "doesn't come from a torch.autograd.Function"),
         (
             lambda x, s, w, e: right(x - x.mean(features(s), keepdim=True), s, w, e),
             "It subtracts the mean",
         ),
-        (lambda *given: right(*given) + 5e-9, "the output differs from RMSNorm"),
+        (lambda *given: right(*given) + 5e-9, "the output isn't that of RMSNorm"),
         (lambda x, s, w, e: right(x, s[-1:], w, e), "normalizes the last dimension only"),
         (
             rms_norm(fails_on_one_row),
