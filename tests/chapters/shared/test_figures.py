@@ -252,6 +252,7 @@ WITH_TEXTS = {
     "process": step_by_step.process,
     "bars": lambda: autograd_function.memory_bars({"plain": 4.0, "ours": 1.125}),
     "graph": derivation.computation_graph,
+    "nudge": lambda: derivation.nudge([1.0, 2.0, 9.0], [0.5, -0.25, 0.125]),
     "spectrum": lambda: jacobian.spectrum({"one": [0.0, 0.5, 1.0], "two": [0.25, 0.5, 2.0]}),
     "cell": cell.cell,
     "decision": lambda: when_to_use.decision(STEPS, "Take none."),

@@ -130,9 +130,9 @@ def _described(error: Exception) -> str:
     hint = ""
     if "invalid gradient" in told or "incorrect number of gradients" in told:
         hint = (
-            " Return one gradient for each argument of forward, with the shape of that argument, and "
-            "None for arguments that aren't tensors. The gradient for the weight is summed over the "
-            "leading axes, never over the features."
+            " Return one gradient for each argument of forward, with the shape of that argument, "
+            "and None for arguments that aren't tensors. The gradient for the weight is summed "
+            "over the leading axes, never over the features."
         )
     return f"{type(error).__name__}: {told}{hint}"
 
@@ -163,8 +163,8 @@ def _check_case(
         raise NotYet(f"{where}: gradcheck fails.")
     if not torch.autograd.gradgradcheck(of_tensors, inputs, raise_exception=False):
         raise NotYet(
-            "It passes gradcheck, but not gradgradcheck. Save inputs only, and recompute the rest in "
-            "backward: autograd treats any other saved tensor as a constant."
+            "It passes gradcheck, but not gradgradcheck. Save inputs only, and recompute the rest "
+            "in backward: autograd treats any other saved tensor as a constant."
         )
 
 

@@ -90,7 +90,7 @@ def check_by_hand(dx: Any = None, dgamma: Any = None) -> str:
         as_array(dgamma, (4,), "Your dL/dgamma"),
         DGAMMA,
         BY_HAND_DGAMMA_MISTAKES,
-        otherwise="Your dL/dgamma isn't right yet: with one row, it's dL/dy * xhat, feature by feature.",
+        otherwise="Your dL/dgamma isn't right yet. With one row, it's dL/dy * xhat, one by one.",
         tolerance=BY_HAND_TOLERANCE,
     )
     return "Both gradients are right."
@@ -166,7 +166,7 @@ def check_left_along(function: Callable[[float, float, float], float]) -> str:
                 "Multiply by r, don't divide by it.": m * eps / (v + eps) / r,
                 "The sign is flipped.": -r * m * eps / (v + eps),
             },
-            otherwise=f"The formula gives the wrong number {context}. What's the mean of xhat ** 2?",
+            otherwise=f"The formula is wrong {context}. What's the mean of xhat ** 2?",
         )
     return "Epsilon leaves a little of it; for eps = 0, nothing is left."
 
@@ -187,9 +187,7 @@ def _dx_mistakes(dy: Array, x: Array, weight: Array, eps: float) -> dict[str, Ar
         "Your dx sums g * xhat. Divide the sum by H.": (
             dx_of(g, x, eps, rms=True, xhat_term=x.shape[-1])
         ),
-        "Your dx adds the xhat term. Subtract it.": (
-            dx_of(g, x, eps, rms=True, xhat_term=-1.0)
-        ),
+        "Your dx adds the xhat term. Subtract it.": (dx_of(g, x, eps, rms=True, xhat_term=-1.0)),
         "Your dx uses an r without eps.": dx_with_r_without_eps(g, x, eps, rms=True),
         "Your dx leaves eps out of both r and xhat.": dx_of(g, x, 0.0, rms=True),
         "Your dx is missing the factor r in front.": dx_of(g, x, eps, rms=True, power=0.0),

@@ -98,7 +98,7 @@ def nudge(row: ArrayLike, slopes: ArrayLike) -> Figure:
         )
     figure = Figure(figsize=(WIDTH, 3.6))
     panels = figure.subplots(2, 1, sharex=True)
-    titles = "the row", "slope of the last output with respect to each input"
+    titles = "the row", "slopes of the last output"
     features = np.arange(1, values.size + 1)
     shown = ((values, "{:g}", "first"), (rates, "{:.2f}", "backward"))
     for axes, title, (heights, form, color) in zip(panels, titles, shown, strict=True):

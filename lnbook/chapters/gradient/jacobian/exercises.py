@@ -30,7 +30,7 @@ EIGENVALUE_MISTAKES: dict[str, Array] = {
     "Along xhat, the eigenvalue is smaller than r: only the share eps / (v + eps) of r survives.": (
         np.array([0.0, 0.25, 0.25, 0.25])
     ),
-    "One eigenvalue is 0: the one that belongs to the row of ones.": np.array([0.1875, 0.25, 0.25, 0.25]),
+    "One eigenvalue is 0: the one of the row of ones.": np.array([0.1875, 0.25, 0.25, 0.25]),
     "r is the root of 1 / (v + eps). You left out the root.": EIGENVALUES / 4.0,
 }
 

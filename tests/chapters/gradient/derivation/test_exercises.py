@@ -85,7 +85,7 @@ TOLD = {
         ((lambda v, eps, m: m / (v + eps) ** 0.5,), "the first term only"),
         ((lambda v, eps, m: eps / (v + eps) ** 0.5 * m,), "don't divide by it"),
         ((lambda v, eps, m: -eps / (v + eps) ** 1.5 * m,), "The sign is flipped"),
-        ((lambda v, eps, m: eps / (v + eps) ** 1.5 * m + 5e-9,), "gives the wrong number"),
+        ((lambda v, eps, m: eps / (v + eps) ** 1.5 * m + 5e-9,), "The formula is wrong"),
         ((lambda v, eps, m: None,), "Did you forget `return`"),
     ],
     exercises.check_rms_norm_backward: [

@@ -8,17 +8,17 @@ from lnbook import reference
 from lnbook.chapters.gradient.jacobian import exercises
 
 
-def by_values(loss, W):
-    return all(torch.allclose(loss(k * W), loss(W)) for k in (0.5, 3.0))
+def by_values(loss, w):
+    return all(torch.allclose(loss(k * w), loss(w)) for k in (0.5, 3.0))
 
 
-def by_slope(loss, W):
-    W = W.requires_grad_()
-    return (W * torch.autograd.grad(loss(W), W)[0]).sum().abs() < 1e-9
+def by_slope(loss, w):
+    w = w.requires_grad_()
+    return (w * torch.autograd.grad(loss(w), w)[0]).sum().abs() < 1e-9
 
 
-def by_slope_elsewhere(loss, W):
-    return bool(by_slope(loss, W)) and bool(by_slope(loss, 2 * W.detach()))
+def by_slope_elsewhere(loss, w):
+    return bool(by_slope(loss, w)) and bool(by_slope(loss, 2 * w.detach()))
 
 
 RIGHT = ""
@@ -47,12 +47,12 @@ TOLD = {
     exercises.check_scale_invariant: [
         (by_values, RIGHT),
         (by_slope_elsewhere, RIGHT),
-        (lambda loss, W: torch.allclose(loss(2 * W), loss(W)), RIGHT),
+        (lambda loss, w: torch.allclose(loss(2 * w), loss(w)), RIGHT),
         (by_slope, "There's no slope along W at this one point"),
-        (lambda loss, W: True, "For LN(W h + b), the scale of W matters"),
-        (lambda loss, W: torch.allclose(loss(-W), loss(W)), "Did you try a negative factor"),
-        (lambda loss, W: None, "should return True or False, but returned None"),
-        (lambda loss, W: 1 / 0, "raised ZeroDivisionError"),
+        (lambda loss, w: True, "For LN(W h + b), the scale of W matters"),
+        (lambda loss, w: torch.allclose(loss(-w), loss(w)), "Did you try a negative factor"),
+        (lambda loss, w: None, "should return True or False, but returned None"),
+        (lambda loss, w: 1 / 0, "raised ZeroDivisionError"),
     ],
     exercises.check_equilibrium: [
         (lambda lr, decay, s: (lr * s**2 / (2 * decay)) ** 0.25, RIGHT),
