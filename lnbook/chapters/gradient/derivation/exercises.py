@@ -135,7 +135,7 @@ def check_why(first: Any = None, second: Any = None, third: Any = None) -> str:
             raise NotYet(f'Question {number}: answer with "a", "b" or "c".')
         if WHY[name][letter]:
             raise NotYet(f"Question {number}: {WHY[name][letter]}")
-    return "That's what the formula says, and why."
+    return "All three: you know what the formula says, and why."
 
 
 @checker
