@@ -1,4 +1,4 @@
-"""What git knows of the book: what stands in the last commit, and what has changed since."""
+"""What git knows about the book: the last commit, and what has changed since."""
 
 from __future__ import annotations
 

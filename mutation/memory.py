@@ -10,7 +10,7 @@ from mutation.reasons import Key
 def remember(outcomes: Mapping[Key, str], path: Path) -> None:
     """Write the outcome of each mutant, so that an interrupted run leaves what it found."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")  # whoever reads meanwhile finds the old file whole
+    new = path.with_suffix(".new")  # a concurrent reader still finds the old file, complete
     new.write_text(json.dumps([[vars(key), outcome] for key, outcome in outcomes.items()]))
     new.replace(path)
 

@@ -13,7 +13,7 @@ Scope = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a statement stands: in which file, and in which functions and classes."""
+    """Where a statement is: in which file, and in which functions and classes."""
 
     path: Path
     tree: ast.Module
@@ -36,7 +36,7 @@ class Mutant:
     """One change of one module, described by its text before and after.
 
     Attributes:
-        place: where the changed statement stands.
+        place: where the changed statement is.
         statement: the statement, or the function whose default is changed.
         first: first line of what a test must reach to see the change.
         last: last line of it.
@@ -134,7 +134,7 @@ def _in_defaults(function: ast.FunctionDef, place: Place) -> Iterator[Mutant]:
 
 
 class _Change:
-    """Puts a node where another stands: for good when called, for a while in a `with`.
+    """Replaces one node by another: for good when called, temporarily in a `with`.
 
     The owner is a list of nodes or the `vars` of a node, and the key an index or a name.
     """

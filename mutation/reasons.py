@@ -46,7 +46,7 @@ def read_reasons(path: Path = LIST) -> dict[Key, str]:
 
 
 def as_entry(named: Key) -> str:
-    """Return a survivor as it would stand in the list, but for its reason."""
+    """Return a survivor as an entry of the list, without its reason."""
     texts = {name: value for name, value in vars(named).items() if name != "number"}
     lines = [f"{name} = {_quoted(text)}" for name, text in texts.items()]
     number = [f"number = {named.number}"] if named.number > 1 else []

@@ -14,7 +14,7 @@ from mutation.mutants import Mutant
 
 
 class NotImportableError(Exception):
-    """The module of a mutant cannot be imported: whoever runs anything notices."""
+    """The mutated module can't be imported, so any test would notice."""
 
 
 def install(mutant: Mutant, root: Path) -> None:

@@ -16,7 +16,7 @@ class Bug:
     Attributes:
         name: what is wrong, in a few words; the same in every place.
         file: where, as a path from the root of the book.
-        before: the right text, which stands in the file exactly once.
+        before: the right text, which occurs in the file exactly once.
         after: the wrong text.
     """
 
@@ -34,13 +34,13 @@ class Bug:
         """The text of the file with the bug.
 
         Raises:
-            BookError: if the right text does not stand in it exactly once.
+            BookError: if the right text doesn't occur in it exactly once.
         """
         count = text.count(self.before)
         if count != 1:
             raise BookError(
-                f"{self.file}: the bug '{self.name}' replaces what should stand there once and "
-                f"stands there {count} times: {self.before!r}"
+                f"{self.file}: the bug '{self.name}' replaces a text that should occur once, but "
+                f"occurs {count} times: {self.before!r}"
             )
         return text.replace(self.before, self.after)
 
@@ -48,7 +48,7 @@ class Bug:
         """The name of the function or class of the file that has the bug.
 
         Raises:
-            BookError: if the right text does not stand in the file exactly once.
+            BookError: if the right text doesn't occur in the file exactly once.
         """
         self.applied(text)
         line = text[: text.index(self.before)].count("\n") + 1
@@ -63,7 +63,7 @@ class Bug:
         """Write the bug into the file of a book.
 
         Raises:
-            BookError: if there is no such file, or the right text does not stand in it once.
+            BookError: if there is no such file, or the right text doesn't occur in it once.
         """
         path = root / self.file
         if not path.is_file():

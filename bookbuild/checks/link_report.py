@@ -23,7 +23,7 @@ def count(answers: Iterable[Answer], status: str) -> int:
 
 
 def problems_in(answers: Iterable[Answer]) -> Iterator[str]:
-    """A line for each broken address: where it stands, and what came back."""
+    """A line for each broken link: where it is, and what the server answered."""
     for answer in answers:
         if answer["status"] in BROKEN:
             yield f"{_place(answer)}: {answer['uri']}: {' '.join(answer['info'].split())}"

@@ -38,11 +38,11 @@ SHIPPED = [
 HEAD = """\
 # Licenses of what this book uses
 
-Written by `python -m bookbuild licenses`. The book's own licenses stand in [LICENSE](LICENSE).
+Written by `python -m bookbuild licenses`. The book's own licenses are in [LICENSE](LICENSE).
 
 ## What the site ships
 
-Files under `_static/`; the licenses themselves stand beside the fonts, in
+Files under `_static/`; the license texts are next to the fonts, in
 [katex](book/_static/katex/LICENSE.txt) and [fonts](book/_static/fonts/LICENSE.txt).
 
 | from | what | license |
@@ -61,7 +61,7 @@ NVIDIA's own license; its CPU build does not.
 
 
 def path(book: Book) -> Path:
-    """Where the list stands."""
+    """The path of the list."""
     return book.root / "THIRD-PARTY-LICENSES.md"
 
 

@@ -95,7 +95,7 @@ def how_to_install(book: Book, executed: NotebookNode, repository: str | None, p
         f"> This notebook is one chapter of the course; {origin} has the same text, with search "
         f"and links.\n>\n> **To run it**, use Python 3.11 or newer and install the package that "
         f"it imports, `lnbook`: {where}.{also} To read it, nothing is needed: all outputs are "
-        "stored. Solutions stand under folded headings, and hints in folds."
+        "stored. Solutions are under folded headings, and hints are folded, too."
     )
 
 

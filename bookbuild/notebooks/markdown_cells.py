@@ -15,7 +15,7 @@ from sphinx.environment import BuildEnvironment
 
 SPECIAL = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>$|~"})
 HEADING_DEPTH = 6
-# What stands on a page and has no place in a notebook.
+# Parts of a page that have no place in a notebook.
 SILENT = ("comment", "target", "meta", "index", "toctree", "substitution_definition", "ChapterPart")
 
 Link = Callable[[str], str | None]
@@ -76,7 +76,7 @@ class PageWriter:
         yield from write(node)
 
     def inline(self, children: Iterable[nodes.Node]) -> str:
-        """Markdown for what stands in a line."""
+        """Markdown for inline nodes."""
         return "".join(self._inline(child) for child in children)
 
     # -- sections and cells ------------------------------------------------------------------
@@ -86,14 +86,14 @@ class PageWriter:
             yield from self.blocks(child)
 
     def _text(self, children: Iterable[nodes.Node]) -> str:
-        """Blocks that must stay in one cell, since they stand in a list, a table or a fold."""
+        """Blocks that must stay in one cell because they're in a list, a table or a fold."""
         found: list[str] = []
         outer, self._one_line = self._one_line, True
         for child in children:
             for block in self.blocks(child):
                 if isinstance(block, CodeCell):
                     raise UnknownNodeError(
-                        f"code cell {block.index} stands inside a list, a table "
+                        f"code cell {block.index} is inside a list, a table "
                         "or a folded text, where a notebook cannot have one"
                     )
                 found.append(str(block))
@@ -256,7 +256,7 @@ class PageWriter:
             yield _fold(label, "\n\n".join(map(str, inside)))
 
     def _content(self, node: nodes.Node) -> Iterator[Block]:
-        # sphinx-exercise wraps what stands in an exercise in a section without a title.
+        # sphinx-exercise wraps the content of an exercise in a section without a title.
         if isinstance(node, nodes.section):
             yield from self._children(node)
         else:

@@ -71,7 +71,7 @@ def find(book: Book, chapter: Chapter) -> NotebookNode | None:
 
 
 def with_text_of(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
-    """The chapter as it stands now, with the outputs of an earlier execution of its code."""
+    """The chapter's current text, with the outputs of an earlier execution of its code."""
     notebook = deepcopy(chapter.notebook)
     for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
         cell.execution_count, cell.outputs = done.execution_count, done.outputs

@@ -35,7 +35,7 @@ class BookDownloads(SphinxDirective):
 
 
 def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write these pages anew each time: whether there is a PDF stands in no page."""
+    """Write these pages every time: no page records whether there is a PDF."""
     del app
     return [name for name, metadata in env.metadata.items() if MARK in metadata]
 

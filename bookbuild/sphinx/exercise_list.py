@@ -49,7 +49,7 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def _exercises(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
-    """Page, label and title of each exercise, as they stand in the book."""
+    """Page, label and title of each exercise, in the order of the book."""
     registry = getattr(env, "sphinx_exercise_registry", {})
     order = {name: place for place, name in enumerate(_in_order(env))}
     listed = [

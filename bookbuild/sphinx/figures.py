@@ -1,6 +1,6 @@
 """Sphinx extension: every figure has a twin for dark mode, and keeps its place while it loads.
 
-One that does not say what it shows, for whoever cannot see it, is a warning.
+A figure without alt text is a warning.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _visit_image(writer: Any, node: nodes.image) -> None:
         type(writer).visit_image(writer, node)
         return
     address = f"{builder.imgpath}/{builder.images[uri]}"
-    # What stands at the top of the page is wanted at once; the twin that is not shown never is.
+    # A figure at the top of the page is needed at once; its hidden variant never is.
     eager = "eager" in node["classes"]
     classes = [name for name in node["classes"] if name != "eager"]
     for mode, source, wait in (("light", address, not eager), ("dark", twin(address), True)):
@@ -108,7 +108,7 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
             _write(folder / twin(name), figure_colors.shown(svg, "dark"))
             _write(folder / name, figure_colors.shown(svg, "light"))
         except ValueError:
-            continue  # was reported where the figure stands
+            continue  # already reported at the figure
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
 """Sphinx extension: the contents of the book, with buttons that say what they unfold.
 
-The number of a chapter stands in a column of its own, so that a second line begins below the first.
+Chapter numbers are in a separate column, so that a second line starts below the first.
 """
 
 from __future__ import annotations

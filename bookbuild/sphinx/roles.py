@@ -1,4 +1,4 @@
-"""Sphinx extension: mends of what the writer says to those who listen to a page, one each.
+"""Sphinx extension: accessibility fixes to the HTML that Sphinx writes, one function each.
 
 - The works of the bibliography are items of a list: `doc-biblioentry` is deprecated.
 - The parameters of a long signature, which Sphinx writes as <dl> without terms, are a <ul>.

@@ -19,7 +19,7 @@ from tests.book.small_book import SmallBook
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANTS = "lnbook/constants.py"
 
-# What nbval says of a cell, as it stands in the report of pytest.
+# What nbval says about a cell, as pytest reports it.
 REPORT = """\
 <testsuites><testsuite>
 <testcase classname="tests.notebooks.part.chapter.ipynb" name="Cell 0" time="1.5" />
@@ -78,7 +78,7 @@ def test_a_bug_that_no_longer_fits_says_so(tmp_path: Path, text: str, count: int
     with pytest.raises(BookError) as caught:
         small_bug("HALF = 22").put_into(tmp_path)
     assert str(caught.value) == (
-        f"{CONSTANTS}: the bug 'a bug' replaces what should stand there once and stands there "
+        f"{CONSTANTS}: the bug 'a bug' replaces a text that should occur once, but occurs "
         f"{count} times: 'HALF = 21'"
     )
     assert (tmp_path / CONSTANTS).read_text() == text

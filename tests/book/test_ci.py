@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Stands in for every program: says with what it was called, and fails if it is told to.
+# A stand-in for every program: prints its arguments, and fails on request.
 STUB = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$CALLS"
 [ "$1" = --version ] && echo "GNU Make 4.3"

@@ -26,7 +26,7 @@ def test_each_chapter_says_what_to_know_first(book: Book) -> None:
     for place, chapter in enumerate(book.chapters):
         text = "\n\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")
         found = list(needs(text))
-        assert len(found) == 1, f"{chapter.shown}: '{START}' stands in {len(found)} paragraphs"
+        assert len(found) == 1, f"{chapter.shown}: '{START}' occurs in {len(found)} paragraphs"
         before = {earlier.name for earlier in book.chapters[:place]}
         for link in found[0]:
             name = posixpath.normpath(

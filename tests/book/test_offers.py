@@ -184,7 +184,7 @@ def test_what_cannot_be_written_in_markdown_is_an_error() -> None:
     with pytest.raises(UnknownNodeError, match="joined cells"):
         list(writer().blocks(nodes.table("", group)))
     cell = nodes.container(nb_element="cell_code", cell_index=7)
-    with pytest.raises(UnknownNodeError, match="code cell 7 stands inside a list"):
+    with pytest.raises(UnknownNodeError, match="code cell 7 is inside a list"):
         list(writer().blocks(nodes.bullet_list("", nodes.list_item("", cell))))
 
 

@@ -1,7 +1,7 @@
 """The commonest relics of translated English don't come back.
 
-The list is short on purpose: each phrase is wrong, or stiff, nearly wherever it occurs, and says what
-to write instead. Whether a text reads well, only a reader can tell.
+The list is short on purpose: each phrase is wrong or stiff nearly everywhere, and says what to
+write instead. Only a reader can tell whether a text reads well.
 """
 
 from __future__ import annotations

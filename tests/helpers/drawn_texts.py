@@ -1,4 +1,4 @@
-"""Where the texts of a figure stand once it is drawn."""
+"""Where the texts of a figure end up when it is drawn."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from matplotlib.text import Text
 
 
 def overlapping(figure: Figure) -> list[tuple[str, str]]:
-    """Pairs of texts that stand on top of each other."""
+    """Pairs of texts that overlap."""
     figure.draw_without_rendering()
     texts = [text for axes in figure.axes for text in axes.texts if text.get_text()]
     boxes = [(text.get_text(), text.get_window_extent()) for text in texts]

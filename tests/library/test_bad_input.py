@@ -1,11 +1,11 @@
 """Bad input of every public function and class: an error at the call says what was given.
 
 A row of the table is one call: the function, its arguments, the type of the error, and the words
-that its message must hold: who was called, what was expected, what was given. An argument has one
-row for each check that it passes; what a check that several share refuses beside it stands in
-`test_check.py` and `test_functional.py`, or below in the rows of the first function that has it.
+that its message must contain: who was called, what was expected, what was given. An argument has
+one row for each check it has to pass. The details of shared checks are tested in `test_check.py` and
+`test_functional.py`, or below in the rows of the first function that uses them.
 
-An `eps` of 0 is no bad input: PyTorch allows it, and so does lnbook, where a constant row then
+An `eps` of 0 isn't bad input: PyTorch allows it, and so does lnbook, where a constant row then
 gives NaN. The exception is the batch normalization of a training batch, which PyTorch refuses too.
 """
 
@@ -645,7 +645,7 @@ def of_starting_values() -> Iterator[Row]:
     yield row(f, partial(f, model, 1.0, rng=0), TypeError, name, "numpy.random.Generator", "int")
 
 
-# What stands beside the five: data, training and the helpers of chapters.
+# The rest: data, training and the helpers of chapters.
 
 RNG = np.random.default_rng(0)
 

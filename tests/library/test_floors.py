@@ -50,7 +50,7 @@ def test_the_imports_of_a_source_are_found() -> None:
 def test_no_module_imports_from_a_higher_floor(path: Path) -> None:
     own = FLOOR[part(path)]
     higher = {name for name in imported(path.read_text()) if FLOOR[name] > own}
-    assert not higher, f"{path.name} stands below {higher}"
+    assert not higher, f"{path.name} is below {higher}"
 
 
 @pytest.mark.parametrize("floor", FLOORS, ids=lambda floor: "-".join(sorted(floor)))

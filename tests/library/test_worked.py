@@ -11,7 +11,7 @@ ROW = [4.0, 2.0, 8.0]
 
 
 def numbers(equation: worked.Equation) -> list[float]:
-    """What stands behind the last sign of each line, where it is a number."""
+    """What comes after the last sign of each line, where it is a number."""
     results = [re.split(r"=|\\approx", line)[-1] for line in equation.lines]
     return [float(text) for text in results if "frac" not in text and "sqrt" not in text]
 

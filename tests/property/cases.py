@@ -1,7 +1,7 @@
 """Every differentiable thing of lnbook as a function of tensors, to try the same tools on all.
 
 A case of a function is a call of its tensors alone. A case of a class is a module; its parameters
-are further tensors. What a case cannot do, and says so, stands in its `refuses`.
+are further tensors. What a case refuses with a clear error is listed in its `refuses`.
 """
 
 from collections.abc import Callable, Mapping

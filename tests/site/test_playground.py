@@ -391,7 +391,7 @@ def test_the_sphere(open_page: OpenPage, width: int) -> None:
     assert_allclose(same, xhat, **EXACT)
     moved, same = put("standard deviation", "0.5")
     assert_allclose(moved.std(), 0.5, **EXACT)
-    assert_allclose(same, xhat, atol=1e-4)  # but for epsilon
+    assert_allclose(same, xhat, atol=1e-4)  # up to epsilon
     moved, other = put("x 2", "-1")
     assert moved[1] == -1
     assert np.abs(other - xhat).max() > 0.5

@@ -145,7 +145,7 @@ class LnbookFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """As Python's own finder, but for the loader."""
+        """Like Python's own finder, with a different loader."""
         if name.partition(".")[0] != "lnbook":
             return None
         spec = PathFinder.find_spec(name, path, target)

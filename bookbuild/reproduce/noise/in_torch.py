@@ -105,7 +105,7 @@ def _bits(tensor: Tensor) -> NDArray[np.unsignedinteger]:
 
 
 def _has_numbers(tensor: Tensor) -> bool:
-    """Whether a tensor has floating-point numbers, and is no stand-in while a graph is made."""
+    """Whether a tensor holds floating-point numbers and isn't a placeholder used for tracing."""
     own = type(tensor) in (Tensor, torch.nn.Parameter) and not torch._is_functional_tensor(tensor)
     dense = tensor.is_cpu and tensor.layout is torch.strided
     return own and dense and tensor.is_floating_point()
