@@ -1,4 +1,4 @@
-"""The checkers of the chapter on training and evaluation."""
+"""Checkers for the chapter on training and evaluation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer, running
 
-__all__ = ["check_evaluate", "check_recalibrate", "check_two_updates"]
+__all__ = ["check_evaluate", "check_noise", "check_recalibrate", "check_two_updates"]
 
 Array = NDArray[np.float64]
 
@@ -33,41 +33,45 @@ UNBIASED = (float(np.var(FIRST, ddof=1)), float(np.var(SECOND, ddof=1)))
 BIASED = (float(np.var(FIRST)), float(np.var(SECOND)))
 
 MEAN_MISTAKES: Mapping[str, float] = {
-    "Your running_mean keeps a quarter of the old value. In PyTorch, momentum is the share of "
+    "Your running_mean keeps a quarter of the old value. In PyTorch, momentum is the weight of "
     "the new batch.": _moved(0.0, *MEANS, momentum=1 - MOMENTUM),
     "Your running_mean starts from the first batch. It starts from 0.": _moved(MEANS[0], *MEANS),
     "Your running_mean has the batches in the wrong order.": _moved(0.0, *MEANS[::-1]),
-    "Your running_mean has only the first batch in it.": MOMENTUM * MEANS[0],
-    "Your running_mean has only the second batch in it.": MOMENTUM * MEANS[1],
-    "This is the mean of all four numbers, which momentum=None would give.": float(np.mean(MEANS)),
-    "This is the mean of the last batch, which momentum=1 would give.": MEANS[1],
+    "Your running_mean includes only the first batch.": MOMENTUM * MEANS[0],
+    "Your running_mean includes only the second batch.": MOMENTUM * MEANS[1],
+    "This is the mean of all four numbers, which is what momentum=None would give.": float(
+        np.mean(MEANS)
+    ),
+    "This is the mean of the last batch, which is what momentum=1 would give.": MEANS[1],
 }
-"""Wrong running means, by the message that each must get."""
+"""Wrong running means, keyed by the message for each."""
 
 VAR_MISTAKES: Mapping[str, float] = {
-    "Your running_var has the biased variances in it. Divide by n - 1.": _moved(1.0, *BIASED),
-    "Your running_var keeps a quarter of the old value. In PyTorch, momentum is the share of "
+    "Your running_var uses the biased variances. Divide by n - 1.": _moved(1.0, *BIASED),
+    "Your running_var keeps a quarter of the old value. In PyTorch, momentum is the weight of "
     "the new batch.": _moved(1.0, *UNBIASED, momentum=1 - MOMENTUM),
     "Your running_var starts from 0. It starts from 1.": _moved(0.0, *UNBIASED),
     "Your running_var starts from the first batch. It starts from 1.": _moved(
         UNBIASED[0], *UNBIASED
     ),
     "Your running_var has the batches in the wrong order.": _moved(1.0, *UNBIASED[::-1]),
-    "Your running_var has only the first batch in it.": (1 - MOMENTUM) + MOMENTUM * UNBIASED[0],
-    "Your running_var has only the second batch in it.": (1 - MOMENTUM) + MOMENTUM * UNBIASED[1],
-    "This is the mean of the variances, which momentum=None would give.": float(np.mean(UNBIASED)),
-    "Your running_var holds standard deviations. It is moved by variances.": _moved(
+    "Your running_var includes only the first batch.": (1 - MOMENTUM) + MOMENTUM * UNBIASED[0],
+    "Your running_var includes only the second batch.": (1 - MOMENTUM) + MOMENTUM * UNBIASED[1],
+    "This is the mean of the variances, which is what momentum=None would give.": float(
+        np.mean(UNBIASED)
+    ),
+    "Your running_var averages standard deviations. It should average variances.": _moved(
         1.0, *np.sqrt(UNBIASED).tolist()
     ),
 }
-"""Wrong running variances, by the message that each must get."""
+"""Wrong running variances, keyed by the message for each."""
 
 
 @checker
 def check_two_updates(running_mean: Any = None, running_var: Any = None) -> str:
     """Check the running statistics after two batches, worked out by hand.
 
-    The layer is `nn.BatchNorm1d(1, momentum=0.25)`, the batches hold 1, 3 and 4, 8.
+    The layer is `nn.BatchNorm1d(1, momentum=0.25)`; the batches are 1, 3 and 4, 8.
 
     Args:
         running_mean: one number. Two decimals are enough.
@@ -75,7 +79,7 @@ def check_two_updates(running_mean: Any = None, running_var: Any = None) -> str:
 
     Example:
         >>> check_two_updates(running_mean=4.0)
-        Not yet. This is the mean of all four numbers, which momentum=None would give.
+        Not yet. This is the mean of all four numbers, which is what momentum=None would give.
     """
     parts = (
         ("running_mean", running_mean, _moved(0.0, *MEANS), MEAN_MISTAKES),
@@ -89,11 +93,11 @@ def check_two_updates(running_mean: Any = None, running_var: Any = None) -> str:
             otherwise=f"Your {name} is off. Write down the value after each of the two batches.",
             tolerance=0.008,
         )
-    return "Both are what the layer holds."
+    return "The layer's buffers hold the same two numbers."
 
 
 def _one_number(given: Any, what: str) -> Array:
-    """Read one number, also from an array or a buffer of one."""
+    """Read one number, which may be wrapped in an array, a list or a buffer."""
     if isinstance(given, Tensor):
         given = given.detach().numpy()
     if isinstance(given, (np.ndarray, list, tuple)) and np.size(given) == 1:
@@ -101,19 +105,64 @@ def _one_number(given: Any, what: str) -> Array:
     return as_array(given, (), what)
 
 
+NOISE_CASES = ((0.1, 2.0), (0.5, 0.3), (1.0, 4.0))
+
+
+def _noise_mistakes(m: float, v: float) -> dict[str, float]:
+    return {
+        "That's the noise of a single batch. The running mean averages over several.": v,
+        "That's what the last batch alone contributes. The earlier ones count, too.": m**2 * v,
+        "You took (1 - m) out of the variance without squaring it.": m * v,
+        "That's the approximation for a small m. The exact formula has 2 - m in it.": m / 2 * v,
+        "You took m out of the variance without squaring it.": v / (2 - m),
+        "That's the standard deviation. The exercise asks for the variance.": float(
+            np.sqrt(m / (2 - m) * v)
+        ),
+        "You have m and 2 - m the wrong way around.": (2 - m) / m * v,
+    }
+
+
+@checker
+def check_noise(function: Callable[[float, float], Any]) -> str:
+    r"""Check the variance of a running mean after many updates.
+
+    Calls `function(m, v)` for several momenta :math:`m` and variances :math:`v` of a batch mean.
+
+    Args:
+        function: returns the variance of the running mean, one number.
+
+    Example:
+        >>> check_noise(lambda m, v: m * v)
+        Not yet. You took (1 - m) out of the variance without squaring it.
+    """
+    for m, v in NOISE_CASES:
+        answer = run_answer(function, m, v, context=f"m = {m}, v = {v}")
+        if answer is ...:
+            raise NotYet("Your function returns nothing. Did you forget `return`?")
+        number, right = as_array(answer, (), "What your function returns"), m / (2 - m) * v
+        judge(
+            number,
+            right,
+            _noise_mistakes(m, v),
+            otherwise=f"For m = {m} and v = {v} it should be {right:.4f}, but it's "
+            f"{float(number):.4f}.",
+        )
+    return "With m = 0.1, that's v/19: as noisy as the plain mean of 19 batches."
+
+
 Evaluate = Callable[[nn.Module, Tensor, Tensor, int], float]
 EVALUATE_ROWS, EVALUATE_SIZE = 11, 4
 
 
 class _Probe(nn.Module):
-    """Knows whether it was called in training mode."""
+    """Records the mode in which it is called."""
 
     def __init__(self) -> None:
         super().__init__()
         self.modes: list[bool] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Probe:
-        """A copy tells the original, since a function may work on a copy of the model."""
+        """Share the record with copies, because an answer may work on a copy of the model."""
         probe = _Probe().train(self.training)
         probe.modes = self.modes
         return probe
@@ -124,7 +173,7 @@ class _Probe(nn.Module):
 
 
 def _evaluate_case() -> tuple[nn.Sequential, Tensor, Tensor]:
-    """A model with statistics unlike those of its test data, and eleven rows of data."""
+    """A model whose statistics differ from those of its test data, and eleven rows of data."""
     rng = np.random.default_rng(1502)
     norm, linear = nn.BatchNorm1d(3).double(), nn.Linear(3, 3, bias=False).double()
     norm.state_dict()["running_mean"].copy_(torch.tensor([0.5, -0.5, 0.0]))
@@ -147,13 +196,13 @@ def _shares(model: nn.Module, x: Tensor, y: Tensor, size: int, training: bool) -
 def _evaluate_mistakes(shares: list[Array], size: int) -> dict[str, Array]:
     every = np.concatenate(shares)
     return {
-        "It averages the batches, but the last one is smaller. Count the right predictions and "
+        "It averages over batches, but the last one is smaller. Count the correct predictions and "
         "divide once.": np.array(np.mean([share.mean() for share in shares])),
-        "It leaves the last, smaller batch out.": np.concatenate(shares[:-1]).mean(),
-        "It divides as if all batches were whole. Divide by len(x).": (
+        "It leaves out the last, smaller batch.": np.concatenate(shares[:-1]).mean(),
+        "It divides as if all batches were full. Divide by len(x).": (
             every.sum() / (len(shares) * size)
         ),
-        "It returns the number of right predictions. Divide it by the number of rows.": every.sum(),
+        "It returns the number of correct predictions. Divide by the number of rows.": every.sum(),
     }
 
 
@@ -161,12 +210,11 @@ def _evaluate_mistakes(shares: list[Array], size: int) -> dict[str, Array]:
 def check_evaluate(function: Evaluate) -> str:
     """Check a function that computes the accuracy of a model.
 
-    Calls `function(model, x, y, batch_size)` with a small model that holds a batch norm, in
-    training and in evaluation mode, with batches that leave a rest.
+    Calls `function(model, x, y, batch_size)` with a small model that contains a batch norm, once
+    in each mode, and with a last batch that is smaller than the others.
 
     Args:
-        function: returns the share of right predictions in evaluation mode, and leaves the model
-            as it was.
+        function: returns the accuracy in evaluation mode, and leaves the model as it was.
 
     Example:
         >>> check_evaluate(lambda model, x, y, batch_size: None)
@@ -194,10 +242,10 @@ def check_evaluate(function: Evaluate) -> str:
         if any(module.training != training for module in model.modules()):
             was, now = ("training", "evaluation")[:: 1 if training else -1]
             raise NotYet(
-                f"The model came in {was} mode and is left in {now} mode. Remember model.training, "
-                "and set it back with model.train(...)."
+                f"The model came in {was} mode, and you left it in {now} mode. Remember "
+                "model.training, and restore it with model.train(...)."
             )
-    return "It gives one result for every batch size, and leaves the model alone."
+    return "It gives the same result for every batch size, and it leaves the model alone."
 
 
 def _check_how_it_predicts(model: nn.Sequential, before: dict[str, Tensor]) -> None:
@@ -207,13 +255,13 @@ def _check_how_it_predicts(model: nn.Sequential, before: dict[str, Tensor]) -> N
         raise NotYet("Your function never calls the model.")
     moved = [name for name, value in model.state_dict().items() if not value.equal(before[name])]
     if any(probe.modes):
-        end = ", and it moved the running statistics." if moved else "."
+        end = ", and it changed the running statistics." if moved else "."
         raise NotYet(
-            f"It predicts in training mode, so that a prediction depends on its batch{end} "
+            f"It predicts in training mode, so a prediction depends on its batch{end} "
             "Call model.eval() first."
         )
     if moved:
-        raise NotYet(f"It changes the model: {', '.join(moved)}. Only look, don't touch.")
+        raise NotYet(f"It changes the model: {', '.join(moved)}. Leave the model as it is.")
 
 
 Recalibrate = Callable[[nn.Module, Iterable[Tensor]], Any]
@@ -221,7 +269,7 @@ SIZES = (2, 5, 3)
 
 
 def _recalibrate_case() -> tuple[nn.Sequential, list[Tensor]]:
-    """Two norms, a linear layer between them, old statistics, and three batches."""
+    """Two norms with a linear layer between them, old statistics, and three batches."""
     rng = np.random.default_rng(2015)
     model = nn.Sequential(
         nn.BatchNorm1d(3, momentum=0.3), nn.Linear(3, 2), nn.BatchNorm1d(2, momentum=0.2)
@@ -243,7 +291,7 @@ def _norms(model: nn.Module) -> list[nn.BatchNorm1d]:
 def _recalibrated(
     model: nn.Module, batches: Iterable[Tensor], *, reset: bool = True, momentum: Any = None
 ) -> Array:
-    """The statistics of a copy after the batches."""
+    """The statistics of a copy of the model after running the batches."""
     model = copy.deepcopy(model).train()
     for norm in _norms(model):
         if reset:
@@ -263,28 +311,28 @@ def _statistics(model: nn.Module) -> Array:
 
 
 RECALIBRATE_MISTAKES: Mapping[str, Callable[[nn.Module, list[Tensor]], Array]] = {
-    "The running statistics have not moved. They move in training mode only.": (
+    "The running statistics haven't changed. They change in training mode only.": (
         lambda model, _batches: _statistics(model)
     ),
-    "They are reset, but not moved. Are the batches run in training mode?": (
+    "You reset the statistics, but they haven't changed since. Is the model in training mode?": (
         lambda model, _batches: _recalibrated(model, [])
     ),
-    "The old statistics are still in there. Call reset_running_stats() first: it also "
-    "sets the count of batches to 0.": partial(_recalibrated, reset=False),
-    "The old statistics are still in there, and the momentum is the old one. Reset them, "
-    "and set it to None.": partial(_recalibrated, reset=False, momentum="own"),
-    "The start values 0 and 1 are still in there, since the momentum is the old one. With "
-    "momentum = None the layer takes the plain mean.": partial(_recalibrated, momentum="own"),
-    "They are those of the last batch alone. With momentum = None the layer takes the "
-    "plain mean.": partial(_recalibrated, momentum=1.0),
-    "They are those of all rows in one batch. Run the batches one by one.": (
+    "The old statistics still count. Call reset_running_stats() first; it also sets the number "
+    "of batches to 0.": partial(_recalibrated, reset=False),
+    "The old statistics still count, and the momentum is the old one. Reset the statistics and "
+    "set the momentum to None.": partial(_recalibrated, reset=False, momentum="own"),
+    "The starting values 0 and 1 still count, because the momentum is the old one. With "
+    "momentum = None, the layer takes the plain mean.": partial(_recalibrated, momentum="own"),
+    "These are the statistics of the last batch alone. With momentum = None, the layer takes "
+    "the plain mean.": partial(_recalibrated, momentum=1.0),
+    "These are the statistics of all rows in one batch. Run the batches one by one.": (
         lambda model, batches: _recalibrated(model, [torch.cat(batches)])
     ),
-    "They are those of the first batch alone. Does your function return too early?": (
+    "These are the statistics of the first batch alone. Does your function return too early?": (
         lambda model, batches: _recalibrated(model, batches[:1])
     ),
 }
-"""Wrong running statistics, by the message that each must get."""
+"""Wrong running statistics, keyed by the message for each."""
 
 
 @checker
@@ -300,7 +348,7 @@ def check_recalibrate(function: Recalibrate) -> str:
 
     Example:
         >>> check_recalibrate(lambda model, batches: None)
-        Not yet. The running statistics have not moved. They move in training mode only.
+        Not yet. The running statistics haven't changed. They change in training mode only.
     """
     model, batches = _recalibrate_case()
     original = copy.deepcopy(model)
@@ -308,18 +356,18 @@ def check_recalibrate(function: Recalibrate) -> str:
         function(model, list(batches))
     for name, value in model.named_parameters():
         if not value.equal(original.get_parameter(name)):
-            raise NotYet(f"It changes the parameter {name}. Only statistics may move.")
+            raise NotYet(f"It changes the parameter {name}. Only the statistics should change.")
     judge(
         _statistics(model),
         _recalibrated(original, batches),
         {text: partial(wrong, original, batches) for text, wrong in RECALIBRATE_MISTAKES.items()},
-        otherwise="The running statistics are not the plain means over the batches.",
+        otherwise="The running statistics aren't the plain means over the batches.",
     )
     mine, old = ([norm.momentum for norm in _norms(one)] for one in (model, original))
     if mine != old:
-        raise NotYet("The statistics are right. Now give each norm its old momentum back.")
+        raise NotYet("The statistics are right. Now restore the old momentum of each norm.")
     if any(module.training for module in model.modules()):
         raise NotYet(
-            "The statistics are right, but the model is left in training mode. Set it back."
+            "The statistics are right, but you left the model in training mode. Restore its mode."
         )
-    return "The statistics are the means over the batches; all else is as it was."
+    return "The statistics are the means over the batches, and everything else is as it was."

@@ -1,7 +1,6 @@
-"""The experiments of the chapter on training and evaluation: small networks on the digits.
+"""Experiments for the chapter on training and evaluation: small networks on the digits.
 
-All runs are in float64, and their random numbers come from NumPy, so that they are the same on
-every processor.
+All runs use float64 and random numbers from NumPy, so they are the same on every processor.
 """
 
 from __future__ import annotations
@@ -33,21 +32,21 @@ Array = NDArray[np.float64]
 PIXELS, WIDTH, CLASSES = 64, 64, 10
 LEARNING_RATE = 1e-3
 NORMS = {"BatchNorm": nn.BatchNorm1d, "LayerNorm": nn.LayerNorm}
-TRAINING_SEED = 1000  # the batches do not start from the seed of the weights
+TRAINING_SEED = 1000  # added to the seed, so batches and weights use different ones
 
 
 def digits_network(norm: str, seed: int = 0) -> nn.Sequential:
-    """Build a network for the digits: two hidden layers of 64 features, normalized before ReLU.
+    """Build a network for the digits with two hidden layers of 64 features, normalized before ReLU.
 
     Args:
         norm: "BatchNorm" or "LayerNorm".
-        seed: what the weights start from.
+        seed: seed of the initial weights.
 
     Returns:
         A model in float64, from `(N, 64)` to `(N, 10)`.
 
     Raises:
-        ValueError: `norm` is not known.
+        ValueError: `norm` is unknown.
 
     Example:
         >>> model = digits_network("LayerNorm")
@@ -67,19 +66,19 @@ def digits_network(norm: str, seed: int = 0) -> nn.Sequential:
 def train_digits(
     norm: str, seed: int = 0, *, batch_size: int = 32, steps: int = 300
 ) -> nn.Sequential:
-    """Train `digits_network` with Adam at a learning rate of 0.001.
+    """Train `digits_network` with Adam and a learning rate of 0.001.
 
     Args:
         norm: "BatchNorm" or "LayerNorm".
-        seed: what weights and batches start from.
-        batch_size: images in a batch.
-        steps: how many steps.
+        seed: seed of the weights and the batches.
+        batch_size: images per batch.
+        steps: number of training steps.
 
     Returns:
         The trained model, in evaluation mode.
 
     Raises:
-        ValueError: `norm` is not known, or the sizes do not fit the 1347 images.
+        ValueError: `norm` is unknown, or the sizes don't fit the 1347 images.
 
     Example:
         >>> model = train_digits("BatchNorm", steps=2)
@@ -110,22 +109,22 @@ def _adam(model: nn.Module) -> torch.optim.Adam:
 def accuracy(
     model: nn.Module, x: Tensor, y: Tensor, *, training: bool, batch_size: int | None = None
 ) -> float:
-    """Return the share of right predictions in one of the two modes.
+    """Return the accuracy in one of the two modes.
 
-    A copy of the model does the work, so that no running statistics move.
+    Works on a copy of the model, so its running statistics stay the same.
 
     Args:
         model: from `(N, D)` to `(N, classes)`.
-        x: shape `(N, D)`, cut into batches in order.
+        x: shape `(N, D)`, split into batches in order.
         y: the classes, shape `(N,)`.
         training: whether the copy is in training mode.
-        batch_size: must divide N; None for one batch.
+        batch_size: a divisor of N, or None for a single batch.
 
     Returns:
-        The share, from 0 to 1.
+        The accuracy, from 0 to 1.
 
     Raises:
-        ValueError: `batch_size` does not divide N.
+        ValueError: `batch_size` doesn't divide N.
 
     Example:
         >>> x = torch.eye(3)
@@ -159,23 +158,23 @@ def changed_classes(
     repeats: int = 10,
     seed: int = 0,
 ) -> float:
-    """Return the share of examples whose predicted class depends on who is in their batch.
+    """Return the share of examples whose predicted class depends on the rest of their batch.
 
-    The examples are dealt into batches anew, `repeats` times, and a copy of the model predicts.
+    Shuffles the examples into batches `repeats` times and predicts with a copy of the model.
 
     Args:
         model: from `(N, D)` to `(N, classes)`.
         x: shape `(N, D)`.
         training: whether the copy is in training mode.
-        batch_size: must divide N.
-        repeats: how often the examples are dealt, at least 2.
-        seed: what the orders come from.
+        batch_size: a divisor of N.
+        repeats: how often to shuffle the examples, at least 2.
+        seed: seed of the shuffles.
 
     Returns:
-        The share of examples that do not get the same class every time.
+        The share of examples that don't get the same class every time.
 
     Raises:
-        ValueError: `batch_size` does not divide N, or `repeats` is less than 2.
+        ValueError: `batch_size` doesn't divide N, or `repeats` is less than 2.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 2.0], [1.0, 0.0], [4.0, 5.0]])
@@ -195,24 +194,24 @@ def changed_classes(
 
 @torch.no_grad()
 def output_gap(model: nn.Module, x: Tensor, *, batch_size: int) -> float:
-    r"""Return how far the outputs in training mode are from those in evaluation mode.
+    r"""Return the relative distance between the outputs in training and in evaluation mode.
 
     .. math::
         \left( \sum (y_\text{training} - y_\text{evaluation})^2
         \Big/ \sum y_\text{evaluation}^2 \right)^{1/2}
 
-    Copies of the model do the work.
+    Works on copies of the model.
 
     Args:
         model: from `(N, D)` to `(N, K)`.
-        x: shape `(N, D)`, cut into batches in order.
-        batch_size: must divide N.
+        x: shape `(N, D)`, split into batches in order.
+        batch_size: a divisor of N.
 
     Returns:
         The root mean square of the difference, relative to that of the outputs.
 
     Raises:
-        ValueError: `batch_size` does not divide N.
+        ValueError: `batch_size` doesn't divide N.
 
     Example:
         >>> output_gap(nn.LayerNorm(3), torch.arange(12.0).view(4, 3) ** 2, batch_size=2)
@@ -232,9 +231,8 @@ class MomentumRun:
 
     Attributes:
         steps: the steps after which the network was evaluated, shape `(K,)`.
-        accuracy: for each momentum the test accuracy after these steps, shape `(K,)`.
-        batch_accuracy: test accuracy with the statistics of the whole test set instead,
-            shape `(K,)`.
+        accuracy: the test accuracy after these steps for each momentum, shape `(K,)`.
+        batch_accuracy: the same with the statistics of the whole test set, shape `(K,)`.
 
     Example:
         >>> run = accuracy_by_momentum([0.1, None], steps=4, every=2)
@@ -257,8 +255,8 @@ def accuracy_by_momentum(
 ) -> MomentumRun:
     r"""Train with batch normalization once, and evaluate with several momenta.
 
-    Training never reads the running statistics, so that one run serves all momenta: a hook on
-    each norm keeps running statistics for each,
+    Training never reads the running statistics, so one run is enough for all momenta. A hook on
+    each norm keeps a set of running statistics for each momentum,
 
     .. math::
         r_t = (1 - m) \, r_{t-1} + m \, b_t, \qquad r_0 = 0 \text{ (mean) or } 1 \text{ (variance)}
@@ -267,17 +265,18 @@ def accuracy_by_momentum(
     documentation of `BatchNorm1d`.
 
     Args:
-        momenta: the share :math:`m` of the last batch; None for the mean of all batches.
-        seed: what weights and batches start from.
-        batch_size: images in a batch, at least 2.
-        steps: how many steps.
-        every: after how many steps to evaluate, at least 1.
+        momenta: the weight :math:`m` of the last batch, or None for the mean of all batches.
+        seed: seed of the weights and the batches.
+        batch_size: images per batch, at least 2.
+        steps: number of training steps.
+        every: number of steps between evaluations, at least 1.
 
     Returns:
-        The accuracies over the steps.
+        The accuracies during training.
 
     Raises:
-        ValueError: `momenta` is empty or holds a number outside 0 to 1, or `every` is less than 1.
+        ValueError: `momenta` is empty or contains a number outside 0 to 1, or `every` is less than
+            1.
 
     Example:
         >>> run = accuracy_by_momentum([0.1], steps=4, every=2)
@@ -324,7 +323,7 @@ def accuracy_by_momentum(
 
 
 class _Averages:
-    """Running statistics of one norm for several momenta, moved at each training batch."""
+    """Running statistics of one norm for several momenta, updated with each training batch."""
 
     def __init__(self, norm: nn.BatchNorm1d, momenta: Sequence[float | None]) -> None:
         self.batches = 0

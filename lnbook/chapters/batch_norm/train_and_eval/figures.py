@@ -1,4 +1,4 @@
-"""The figures of the chapter on training and evaluation."""
+"""Figures for the chapter on training and evaluation."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Spread = tuple[ArrayLike, ArrayLike]
 
 
 def companions(sizes: Sequence[int], layer: ArrayLike, batch: ArrayLike) -> Figure:
-    """Draw one output of one example in batches of several sizes, with several companions each.
+    """Draw one output of one example, for several batch sizes and sets of companions.
 
     Args:
-        sizes: the sizes, K of them.
+        sizes: K batch sizes.
         layer: the output of LayerNorm, shape `(K, draws)`.
-        batch: the output of batch normalization, shape `(K, draws)`; a row of NaN where it has
-            none.
+        batch: the output of batch normalization, shape `(K, draws)`, with a row of NaN where
+            there is none.
 
     Returns:
-        Two panels on one scale: a point for each draw, and sizes from left to right.
+        Two panels with the same scale, with a point for each draw.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes don't match.
 
     Example:
         >>> figure = companions([1, 4], [[0.5, 0.5], [0.5, 0.5]], [[np.nan, np.nan], [0.2, 0.9]])
@@ -72,23 +72,23 @@ def companions(sizes: Sequence[int], layer: ArrayLike, batch: ArrayLike) -> Figu
         axes.set_xticks(places, [str(size) for size in sizes])
         axes.set(title=title, ylabel="output")
         axes.grid(axis="y")
-    panels[-1].set_xlabel("examples in the batch")
+    panels[-1].set_xlabel("batch size")
     return figure
 
 
 def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) -> Figure:
-    """Draw running means over the updates.
+    """Draw running means against the number of updates.
 
     Args:
-        lines: for each line its label and the running mean after each update, shape `(T,)`.
+        lines: the label of each line and the running mean after each update, shape `(T,)`.
         batches: the mean of each batch, shape `(T,)`.
         truth: the mean of the data.
 
     Returns:
-        A line for each, points for the batches and a line at the truth.
+        The lines, points for the batches, and a line at the mean of the data.
 
     Raises:
-        ValueError: there is no line.
+        ValueError: there are no lines.
 
     Example:
         >>> figure = running({"m = 0.5": [0.5, 1.25]}, batches=[1.0, 2.0], truth=1.5)
@@ -103,7 +103,7 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
     axes.plot([1, means.size], [truth, truth], color=INK, linewidth=1, label="data mean")
     for number, (label, values) in enumerate(lines.items()):
         style = line_style(number, marker="")
-        width = 2.0 if number < len(lines) - 1 else 1.0  # the last one, the wildest, stays thin
+        width = 2.0 if number < len(lines) - 1 else 1.0  # the last one varies most, so keep it thin
         axes.plot(updates, np.asarray(values, dtype=float), label=label, linewidth=width, **style)
     axes.plot(updates, means, ".", color=MUTED, markersize=5, label="batch means")
     axes.set(xlabel="update", ylabel="running mean", ylim=(0, None))
@@ -113,17 +113,17 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
 
 
 def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the error of running means over the updates, by formula and as measured.
+    """Draw the error of running means against the number of updates, predicted and measured.
 
     Args:
-        formula: for each label the error after each update, shape `(T,)`, positive.
-        measured: the same labels, with the error of simulated layers, shape `(T,)`.
+        formula: the predicted error after each update for each label, shape `(T,)`, positive.
+        measured: the error of simulated layers for the same labels, shape `(T,)`.
 
     Returns:
-        A line for each formula and markers for what was measured, with logarithmic scales.
+        Lines for the formula and markers for the measurements, on logarithmic scales.
 
     Raises:
-        ValueError: there is no line, or the labels differ.
+        ValueError: there are no lines, or the labels differ.
 
     Example:
         >>> figure = errors({"m = 0.1": [0.9, 0.81]}, {"m = 0.1": [0.91, 0.8]})
@@ -163,18 +163,18 @@ def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) 
 def accuracy_by_batch(
     sizes: Sequence[int], lines: Mapping[str, Spread], levels: Mapping[str, float]
 ) -> Figure:
-    """Draw test accuracy against the number of examples in a test batch.
+    """Draw test accuracy against the size of the test batches.
 
     Args:
-        sizes: examples in a batch, K of them.
-        lines: for each line its label, and mean and spread over seeds, both of shape `(K,)`.
-        levels: for each horizontal line its label and its accuracy.
+        sizes: K batch sizes.
+        lines: the label of each line, and its mean and spread over seeds, both of shape `(K,)`.
+        levels: the label and the accuracy of each horizontal line.
 
     Returns:
-        Lines with bars of one spread up and down, over a logarithmic scale of sizes.
+        Lines with bars of one spread up and down, on a logarithmic scale of sizes.
 
     Raises:
-        ValueError: there is no line.
+        ValueError: there are no lines.
 
     Example:
         >>> figure = accuracy_by_batch([2, 32], {"BN": ([0.6, 0.9], [0.05, 0.01])}, {"LN": 0.95})
@@ -189,7 +189,7 @@ def accuracy_by_batch(
     for label, level in levels.items():
         style = {**styles[label], "marker": ""}
         axes.plot([sizes[0], sizes[-1]], [level, level], **style, label=label)
-    axes.set(xscale="log", xlabel="test images in a batch", ylabel="test accuracy")
+    axes.set(xscale="log", xlabel="test images per batch", ylabel="test accuracy")
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(None, 1.02)
@@ -202,14 +202,14 @@ def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> F
     """Draw test accuracy against how much brighter the test images are.
 
     Args:
-        shifts: what is added to every pixel, K of them.
-        lines: for each line its label, and mean and spread over seeds, both of shape `(K,)`.
+        shifts: K numbers that are added to every pixel.
+        lines: the label of each line, and its mean and spread over seeds, both of shape `(K,)`.
 
     Returns:
         Lines with bars of one spread up and down.
 
     Raises:
-        ValueError: there is no line.
+        ValueError: there are no lines.
 
     Example:
         >>> figure = accuracy_by_shift([0.0, 0.5], {"BN": ([0.9, 0.6], [0.01, 0.05])})
@@ -228,17 +228,17 @@ def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> F
 
 
 def accuracy_over_steps(steps: ArrayLike, lines: Mapping[str, ArrayLike]) -> Figure:
-    """Draw test accuracy over the steps of training.
+    """Draw test accuracy during training.
 
     Args:
         steps: the steps, shape `(K,)`.
-        lines: for each line its label and the accuracies, shape `(K,)`.
+        lines: the label of each line and its accuracies, shape `(K,)`.
 
     Returns:
-        A line for each.
+        The lines.
 
     Raises:
-        ValueError: there is no line.
+        ValueError: there are no lines.
 
     Example:
         >>> figure = accuracy_over_steps([10, 20], {"LN": [0.6, 0.8], "BN": [0.5, 0.9]})
@@ -257,7 +257,7 @@ def accuracy_over_steps(steps: ArrayLike, lines: Mapping[str, ArrayLike]) -> Fig
             markersize=5.5,
             label=label,
         )
-    axes.set(xlabel="step of training", ylabel="test accuracy", ylim=(0, 1.02))
+    axes.set(xlabel="training step", ylabel="test accuracy", ylim=(0, 1.02))
     axes.grid()
     axes.legend(loc="lower right")
     return figure

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on the columns and rows of one matrix."""
+"""Checkers for the chapter that normalizes one matrix along its columns and its rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
     "check_batch_of_two",
     "check_channels_last",
     "check_impossible",
-    "check_numbers",
+    "check_rare_feature",
     "claimed",
 ]
 
@@ -32,16 +32,16 @@ EPS = 1e-5
 def _batch_of_two_mistakes(x: Array, right: Array) -> dict[str, Array]:
     centered, variance = x - x.mean(axis=0), x.var(axis=0)
     return {
-        "This is LayerNorm: it works along the rows. Go down the columns.": (
+        "This is LayerNorm, which works along the rows. Go down the columns.": (
             reference.layer_norm(x, x.shape[-1:], eps=EPS)
         ),
-        "Your signs are the wrong way around: subtract the mean from x.": -right,
-        "You divided by the root of the unbiased variance. Divide by N = 2 in it.": (
+        "Your signs are reversed. Subtract the mean from x, not x from the mean.": -right,
+        "You used the unbiased variance. Divide the sum of squares by N = 2, not by N - 1.": (
             centered / np.sqrt(x.var(axis=0, ddof=1) + EPS)
         ),
         "You divided by the variance. Divide by its square root.": centered / (variance + EPS),
         "These are the deviations from the mean. Divide them by the standard deviation.": centered,
-        "The third feature is constant: its deviations are 0, and so is its output.": (
+        "The third feature is constant. Its deviations are 0, so its output is 0, too.": (
             np.where(variance > 0, right, 1.0)
         ),
         "You normalized the whole array. Each column has its own mean and variance.": (
@@ -60,7 +60,7 @@ def check_batch_of_two(output: Any = None) -> str:
 
     Example:
         >>> check_batch_of_two([[1, -1, 0], [-1, 1, 0]])
-        Not yet. Your signs are the wrong way around: subtract the mean from x.
+        Not yet. Your signs are reversed. Subtract the mean from x, not x from the mean.
     """
     if isinstance(output, (list, tuple)) and any(
         isinstance(row, (list, tuple)) and ... in row for row in output
@@ -72,109 +72,69 @@ def check_batch_of_two(output: Any = None) -> str:
         as_array(output, x.shape, "Your output"),
         right,
         _batch_of_two_mistakes(x, right),
-        otherwise="Take one column at a time: its mean, its deviations, their spread.",
+        otherwise="Take one column at a time: its mean, its deviations, its standard deviation.",
         tolerance=0.011,
     )
-    return "Each entry only says which of the two examples was larger, not by how much."
+    return "Each entry tells you which example had the larger value, but not by how much."
 
 
-N, C, H, W = 8, 64, 28, 28
-COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
-    "bn_means": (
-        "means that BatchNorm2d takes",
-        C,
-        {
-            N: "That is one per image, as in LayerNorm.",
-            N * C: "That is one per channel of each image, as in instance normalization.",
-            N * H * W: "That is the number of values in each mean.",
-        },
-    ),
-    "bn_values": (
-        "values in each mean of BatchNorm2d",
-        N * H * W,
-        {
-            N: "All pixels of a channel count, not only the images.",
-            H * W: "All images count, not only one.",
-            C * H * W: "That is the number of values in a mean of LayerNorm.",
-            C: "That is the number of means.",
-        },
-    ),
-    "bn_parameters": (
-        "learned numbers of BatchNorm2d",
-        2 * C,
-        {
-            C: "There is a gamma and a beta for each channel.",
-            4 * C: "Running mean and variance are stored, but not learned.",
-            2 * C * H * W: "BatchNorm has one pair for each channel, shared by its pixels.",
-        },
-    ),
-    "ln_means": (
-        "means that LayerNorm takes",
-        N,
-        {
-            C: "That is one per channel, as in BatchNorm.",
-            N * C: "The channels are in normalized_shape: they share a mean.",
-            N * H * W: "That is one per pixel. Height and width are in normalized_shape.",
-            C * H * W: "That is the number of values in each mean.",
-            1: "Not one for all: every image has its own.",
-        },
-    ),
-    "ln_values": (
-        "values in each mean of LayerNorm",
-        C * H * W,
-        {
-            C: "normalized_shape holds height and width as well.",
-            N: "That is the number of means.",
-            H * W: "All channels of an image share a mean.",
-            N * H * W: "That is the number of values in a mean of BatchNorm.",
-        },
-    ),
-    "ln_parameters": (
-        "learned numbers of LayerNorm",
-        2 * C * H * W,
-        {
-            2 * C: "That is BatchNorm2d (and GroupNorm(1, 64)). LayerNorm has one pair per entry.",
-            2 * N: "A learned number cannot belong to an image of the batch.",
-            C * H * W: "There is a gamma and a beta for each entry.",
-        },
-    ),
-}
+RARE_CASES = ((10, 3), (64, 60), (4, 1))
+
+
+def _of_ones(count: int, ones: int) -> float:
+    return float(np.sqrt((count - ones) / ones))
+
+
+def _rare_feature_mistakes(count: int, ones: int) -> dict[str, float]:
+    p = ones / count
+    variance = p * (1 - p)
+    return {
+        "This is what the zeros become, without the sign. The ones deviate from the mean by "
+        "1 - k/N.": float(np.sqrt(ones / (count - ones))),
+        "This is what the zeros become. The ones are above the mean.": (
+            -float(np.sqrt(ones / (count - ones)))
+        ),
+        "The ones are above the mean, so their output is positive.": -_of_ones(count, ones),
+        "You divided by the variance. Divide by its square root.": (1 - p) / variance,
+        "You divided by the root of the unbiased variance. BatchNorm divides the sum of squares "
+        "by N, not by N - 1.": _of_ones(count, ones) * float(np.sqrt((count - 1) / count)),
+        "This is the deviation from the mean. Divide it by the standard deviation.": 1 - p,
+        "You didn't subtract the mean.": 1 / float(np.sqrt(variance)),
+        "You took p for the variance, but that's the mean of the squares. Subtract the square of "
+        "the mean.": (1 - p) / float(np.sqrt(p)),
+        "The square root is missing.": (count - ones) / ones,
+    }
 
 
 @checker
-def check_numbers(
-    bn_means: Any = None,
-    bn_values: Any = None,
-    bn_parameters: Any = None,
-    ln_means: Any = None,
-    ln_values: Any = None,
-    ln_parameters: Any = None,
-) -> str:
-    """Check six numbers about two layers on an input of shape (8, 64, 28, 28).
+def check_rare_feature(function: Callable[[int, int], Any]) -> str:
+    r"""Check what batch normalization outputs for the ones of a feature of zeros and ones.
+
+    Calls `function(N, k)` for several batches, with :math:`\epsilon = 0`.
 
     Args:
-        bn_means: how many means `nn.BatchNorm2d(64)` takes.
-        bn_values: how many values are in each of them.
-        bn_parameters: how many numbers the layer learns.
-        ln_means: the same three for `nn.LayerNorm((64, 28, 28))`.
-        ln_values: see `ln_means`.
-        ln_parameters: see `ln_means`.
+        function: takes the number of examples and the number of ones, and returns one number.
 
     Example:
-        >>> check_numbers(bn_means=8)
-        Not yet. bn_means: That is one per image, as in LayerNorm.
+        >>> check_rare_feature(lambda N, k: 1 - k / N)
+        Not yet. This is the deviation from the mean. Divide it by the standard deviation.
     """
-    answers = (bn_means, bn_values, bn_parameters, ln_means, ln_values, ln_parameters)
-    for (name, (what, right, mistakes)), answer in zip(COUNTS.items(), answers, strict=True):
-        if answer is None or answer is ...:
-            raise NotYet(f"{name} is still missing: the {what}.")
-        number = as_array(answer, (), name)
-        if number != right:
-            raise NotYet(f"{name}: {mistakes.get(int(number), f'Count again the {what}.')}")
-    return "All six numbers are right."
+    for count, ones in RARE_CASES:
+        answer = run_answer(function, count, ones, context=f"N = {count}, k = {ones}")
+        if answer is ...:
+            raise NotYet("Your function returns nothing. Did you forget `return`?")
+        judge(
+            as_array(answer, (), "What your function returns"),
+            _of_ones(count, ones),
+            _rare_feature_mistakes(count, ones),
+            otherwise=f"For N = {count} and k = {ones} it should be {_of_ones(count, ones):.4f}, "
+            f"but it's {float(as_array(answer, (), 'What your function returns')):.4f}.",
+            tolerance=1e-9,
+        )
+    return "With k = 1 it's the square root of N - 1, the most that rule 3 allows."
 
 
-# Column by column: what it is, and which rule it breaks (None: it may well be a BatchNorm).
+# For each column, its values and the rule that it breaks (None if BatchNorm could output it).
 CLAIMED: tuple[tuple[tuple[float, ...], str | None], ...] = (
     ((-1.37, -0.72, 1.04, -0.17, 1.22), None),
     ((0.35, 1.10, -1.50, 1.20, -0.10), "does not sum to 0"),
@@ -185,14 +145,14 @@ CLAIMED: tuple[tuple[tuple[float, ...], str | None], ...] = (
 )
 IMPOSSIBLE = frozenset(column for column, (_, fault) in enumerate(CLAIMED) if fault)
 POSSIBLE = {
-    0: "it sums to 0 and has mean square 1, up to rounding.",
-    2: "2.0 is extreme, but it sums to 0 with mean square 1.",
+    0: "it sums to 0 and has a mean square of 1, up to rounding.",
+    2: "it's extreme, but sums to 0 and has a mean square of 1.",
     4: "a constant feature becomes 0 everywhere.",
 }
 
 
 def claimed() -> Array:
-    """Return a table of outputs, shape `(5, 6)`, of which some columns are no batch normalization.
+    """Return a table, shape `(5, 6)`, with columns that batch normalization can't have produced.
 
     Example:
         >>> claimed().shape
@@ -203,14 +163,14 @@ def claimed() -> Array:
 
 @checker
 def check_impossible(columns: Any = None) -> str:
-    """Check which columns of `claimed()` cannot be a batch normalization.
+    """Check which columns of `claimed()` can't be the output of a batch normalization.
 
     Args:
-        columns: their indices, counted from 0: a list, tuple, set or array.
+        columns: their indices, counted from 0, in a list, tuple, set or array.
 
     Example:
         >>> check_impossible([1, 2])
-        Not yet. Column 2 is possible: 2.0 is extreme, but it sums to 0 with mean square 1.
+        Not yet. Column 2 is possible: it's extreme, but sums to 0 and has a mean square of 1.
     """
     if columns is None or columns is ...:
         raise NotYet("Your columns are still missing.")
@@ -218,9 +178,9 @@ def check_impossible(columns: Any = None) -> str:
     wrong, missed = given - IMPOSSIBLE, IMPOSSIBLE - given
     if wrong:
         raise NotYet(f"Column {min(wrong)} is possible: {POSSIBLE[min(wrong)]}")
-    if missed:  # The rule is told; the column is left to find.
-        raise NotYet(f"One that you did not name {CLAIMED[min(missed)][1]}.")
-    return "These three break a rule; the others may be what they claim to be."
+    if missed:  # Name the rule and let the reader find the column.
+        raise NotYet(f"A column that you didn't name {CLAIMED[min(missed)][1]}.")
+    return "These three break a rule. The others could be outputs of BatchNorm."
 
 
 def _indices(columns: Any) -> set[int]:
@@ -230,17 +190,17 @@ def _indices(columns: Any) -> set[int]:
         found = None
     if found is None or not found <= set(range(len(CLAIMED))):
         wanted = f"indices of columns, 0 to {len(CLAIMED) - 1}, such as [0, 2]"
-        raise NotYet(f"Your answer should be {wanted}, but is {columns!r}.")
+        raise NotYet(f"Your answer should be {wanted}, but it's {columns!r}.")
     return found
 
 
 Applied = Callable[[nn.BatchNorm1d, Tensor], Tensor]
 
 AS_IT_IS = (
-    "It gives x to the layer as it is. Axis 1 of x is the position, not the channel.\n"
-    "Move the channels to axis 1."
+    "Your function passes x to the layer unchanged. Axis 1 of x holds the positions, not the "
+    "channels.\nMove the channels to axis 1."
 )
-NOT_BACK = "It moves the channels to axis 1, but not back."
+NOT_BACK = "Your function moves the channels to axis 1, but not back."
 
 
 def _read_anew(x: Tensor) -> Tensor:
@@ -254,23 +214,23 @@ def _normalized(layer: nn.BatchNorm1d, x: Tensor) -> Tensor:
 
 
 MISTAKES: dict[str, Applied] = {
-    "`reshape` does not move an axis: it reads the same numbers in the same order into another "
+    "`reshape` doesn't move an axis. It puts the same numbers, in the same order, into a different "
     "shape.\nUse `transpose(1, 2)`.": lambda layer, x: layer(_read_anew(x)).reshape(x.shape),
-    "It moves the channels with `transpose`, but comes back with `reshape`, which mixes the "
-    "numbers up.\nCome back with `transpose(1, 2)`, too.": lambda layer, x: layer(
+    "You moved the channels with `transpose` but came back with `reshape`, which scrambles the "
+    "numbers.\nUse `transpose(1, 2)` both times.": lambda layer, x: layer(
         x.transpose(1, 2)
     ).reshape(x.shape),
-    "It moves the channels with `reshape`, which mixes the numbers up.\n"
-    "Use `transpose(1, 2)` there, too.": lambda layer, x: layer(_read_anew(x)).transpose(1, 2),
-    "That is LayerNorm with the parameters of the layer. Call the layer.": lambda layer, x: (
+    "You moved the channels with `reshape`, which scrambles the numbers.\n"
+    "Use `transpose(1, 2)` both times.": lambda layer, x: layer(_read_anew(x)).transpose(1, 2),
+    "That's LayerNorm with the layer's parameters. Call the layer itself.": lambda layer, x: (
         layer_norm(x, x.shape[-1:], layer.weight, layer.bias, layer.eps)
     ),
-    "It normalizes, but without gamma and beta. Call the layer.": _normalized,
-    "It uses the running statistics. Leave the layer in training mode.": lambda layer, x: (
+    "Gamma and beta are missing. Call the layer instead of normalizing yourself.": _normalized,
+    "That used the running statistics. Leave the layer in training mode.": lambda layer, x: (
         layer.eval()(x.transpose(1, 2)).transpose(1, 2)
     ),
 }
-# Where length and channels are equal, `reshape` changes nothing, and only these two are left.
+# With as many positions as channels, `reshape` changes nothing, so only these two are left.
 MISTAKES_ON_SQUARES: dict[str, Applied] = {
     AS_IT_IS: lambda layer, x: layer(x),
     NOT_BACK: lambda layer, x: layer(x.transpose(1, 2)),
@@ -279,10 +239,11 @@ MISTAKES_ON_SQUARES: dict[str, Applied] = {
 
 @checker
 def check_channels_last(function: Applied) -> str:
-    """Check a function that applies a `BatchNorm1d` to sequences with the channels at the end.
+    """Check a function that applies `BatchNorm1d` to sequences with the channels on the last axis.
 
-    Calls `function(layer, x)` for a layer in training with random parameters: once where length
-    and channels differ, and once where they are equal, so that the layer accepts the wrong axis.
+    Calls `function(layer, x)` with a layer in training mode and random parameters, first with
+    different numbers of positions and channels, then with equal ones, where the layer accepts
+    the wrong axis.
 
     Args:
         function: takes `layer` and `x` of shape `(N, L, C)`, float64, and returns the output in
@@ -290,7 +251,7 @@ def check_channels_last(function: Applied) -> str:
 
     Example:
         >>> check_channels_last(lambda layer, x: layer(x.transpose(1, 2)))
-        Not yet. It moves the channels to axis 1, but not back.
+        Not yet. Your function moves the channels to axis 1, but not back.
     """
     for shape in ((2, 5, 3), (3, 4, 4)):
         _check_sequences(function, shape)
@@ -315,7 +276,7 @@ def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
             return function(_layer(weight, bias), x)
         except RuntimeError as error:
             if "running_mean should contain" in str(error):
-                raise NotYet(f"The layer refuses x of shape {shape}. {AS_IT_IS}") from error
+                raise NotYet(f"The layer rejects x of shape {shape}. {AS_IT_IS}") from error
             raise
 
     answer = run_answer(apply, x, context=f"x had the shape {shape}", hint="a new tensor")
@@ -333,5 +294,5 @@ def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
         as_array(answer, shape, "What your function returns"),
         np.moveaxis(expected, 1, -1),
         {text: wrong(_layer(weight, bias), x).detach().numpy() for text, wrong in mistakes.items()},
-        otherwise=f"For x of shape {shape} the values differ from the reference.",
+        otherwise=f"For x of shape {shape}, the values differ from the reference.",
     )

@@ -1,4 +1,4 @@
-"""The figures of the chapter on the columns and rows of one matrix."""
+"""Figures for the chapter that normalizes one matrix along its columns and its rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lnbook.notebook.style import COLORS, INK, WIDTH
 __all__ = ["columns_and_rows", "signs"]
 
 NAMES = (r"$\mu$", r"$\sigma^2$")
-MOST = 8  # rows or columns: more cannot be read on a phone
+MOST = 8  # rows or columns; more would be unreadable on a phone
 
 Array = NDArray[np.float64]
 
 
 def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) -> Figure:
-    """Draw a matrix twice: with the statistics of its columns, and with those of its rows.
+    """Draw a matrix twice, with the statistics of its columns and with those of its rows.
 
     Args:
         x: the matrix, shape `(N, H)`, at most 8 by 8.
@@ -29,11 +29,11 @@ def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) ->
         of_rows: mean and variance of each row, shape `(2, N)`.
 
     Returns:
-        Two panels, one below the other. The first column and the first row are marked by color
-        and bold letters, and so are their mean and variance.
+        Two panels, one below the other. Color and bold type mark the first column, the first row,
+        and their means and variances.
 
     Raises:
-        ValueError: if the shapes do not fit.
+        ValueError: if the shapes don't match.
 
     Example:
         >>> x = np.array([[1.0, 3.0], [5.0, 9.0]])
@@ -80,18 +80,18 @@ def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) ->
 
 
 def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = ()) -> Figure:
-    """Draw normalized matrices as colored cells with their numbers, and frame some cells.
+    """Draw normalized matrices as colored cells with their values, and frame some of them.
 
     Args:
-        panels: for each panel its title and the matrix, shape `(N, H)`, at most 8 by 8.
-        framed: row and column of the cells that get a frame in every panel.
+        panels: the title of each panel and its matrix, shape `(N, H)`, at most 8 by 8.
+        framed: row and column of each cell to frame in every panel.
 
     Returns:
-        One panel below the other; blue is positive, orange negative, and the sign says the same.
+        One panel below the other, with positive values in blue and negative ones in orange.
 
     Raises:
         ValueError: if there is no panel, or the matrices differ in shape.
-        IndexError: if a framed cell lies outside.
+        IndexError: if a framed cell is outside the matrix.
 
     Example:
         >>> figure = signs({"by column": [[0.5, 0.25]], "by row": [[1.0, 0.75]]}, framed=[(0, 0)])
@@ -115,7 +115,7 @@ def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = (
         for row in range(rows):
             for column in range(columns):
                 value = matrix[row, column]
-                # pale enough for the number to be read
+                # pale enough for the number to be legible
                 strength = 0.45 * abs(value) / largest if largest else 0.0
                 color = COLORS["positive" if value > 0 else "negative"]
                 axes.add_patch(

@@ -1,4 +1,6 @@
-"""The checkers of the chapter on the columns and rows of one matrix."""
+"""Checkers for the chapter that normalizes one matrix along its columns and its rows."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,40 +8,14 @@ import torch
 from torch import nn
 
 from lnbook.chapters.batch_norm.two_axes import exercises
-from lnbook.chapters.shared.checker import Verdict
-
-NUMBERS = {
-    "bn_means": 64,
-    "bn_values": 8 * 28 * 28,
-    "bn_parameters": 2 * 64,
-    "ln_means": 8,
-    "ln_values": 64 * 28 * 28,
-    "ln_parameters": 2 * 64 * 28 * 28,
-}
 
 
-def test_numbers_are_those_of_torch() -> None:
-    bn, ln = nn.BatchNorm2d(64), nn.LayerNorm((64, 28, 28))
-    assert bn.running_mean is not None
-    assert NUMBERS["bn_means"] == bn.running_mean.numel()
-    assert NUMBERS["bn_parameters"] == sum(p.numel() for p in bn.parameters())
-    assert NUMBERS["ln_parameters"] == sum(p.numel() for p in ln.parameters())
-    entries = 8 * 64 * 28 * 28
-    for layer in ("bn", "ln"):
-        assert NUMBERS[f"{layer}_means"] * NUMBERS[f"{layer}_values"] == entries
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_numbers(name: str) -> None:
-    def told(number: object) -> Verdict:
-        return exercises.check_numbers(**{**NUMBERS, name: number})
-
-    assert told(float(NUMBERS[name])).correct
-    for number, message in exercises.COUNTS[name][2].items():
-        assert told(number) == Verdict(False, f"{name}: {message}")
-    assert f"{name} is still missing: " in told(None).message
-    assert f"{name}: Count again" in told(NUMBERS[name] + 1).message
-    assert not told(NUMBERS[name] + 0.5).correct
+def test_rare_feature_is_that_of_torch() -> None:
+    for count, ones in exercises.RARE_CASES:
+        x = torch.zeros(count, 1, dtype=torch.float64)
+        x[:ones] = 1
+        y = nn.BatchNorm1d(1, eps=1e-15, dtype=torch.float64)(x)
+        assert y[0].item() == pytest.approx(exercises._of_ones(count, ones))
 
 
 def test_the_claimed_table_breaks_the_rules_that_it_is_said_to_break() -> None:
@@ -75,7 +51,7 @@ TOLD = {
         ([[-1, 1, 0], [1, -1, 0]], RIGHT),
         (nn.BatchNorm1d(3)(torch.tensor(exercises.PAIR)), RIGHT),
         ([[-1, 1, ...], [1, -1, 0]], "Your output still has a '...' in it"),
-        ([[1, -1, 0], [-1, 1, 0]], "signs are the wrong way around"),
+        ([[1, -1, 0], [-1, 1, 0]], "Your signs are reversed"),
         ([[-0.707, 0.707, 0], [0.707, -0.707, 0]], "unbiased variance"),
         ([[-1, 0.4, 0], [1, -0.4, 0]], "You divided by the variance"),
         ([[-1, 2.5, 0], [1, -2.5, 0]], "These are the deviations"),
@@ -84,15 +60,32 @@ TOLD = {
         (nn.LayerNorm(3)(torch.tensor(exercises.PAIR)), "along the rows"),
         (nn.LayerNorm((2, 3))(torch.tensor(exercises.PAIR)), "the whole array"),
     ],
+    exercises.check_rare_feature: [
+        (lambda n, k: np.sqrt((n - k) / k), RIGHT),
+        (lambda n, k: (1 - k / n) / math.sqrt(k / n - (k / n) ** 2), RIGHT),
+        (lambda n, k: torch.tensor(n / k - 1, dtype=torch.float64).sqrt(), RIGHT),
+        (lambda n, k: np.sqrt(k / (n - k)), "what the zeros become, without the sign"),
+        (lambda n, k: -np.sqrt(k / (n - k)), "what the zeros become. The ones are above"),
+        (lambda n, k: -np.sqrt((n - k) / k), "their output is positive"),
+        (lambda n, k: 1 / (k / n), "You divided by the variance"),
+        (lambda n, k: np.sqrt((n - k) / k * (n - 1) / n), "the unbiased variance"),
+        (lambda n, k: 1 - k / n, "This is the deviation from the mean"),
+        (lambda n, k: n / np.sqrt(k * (n - k)), "You didn't subtract the mean"),
+        (lambda n, k: (1 - k / n) / np.sqrt(k / n), "You took p for the variance"),
+        (lambda n, k: (n - k) / k, "The square root is missing"),
+        (lambda n, k: np.sqrt(n - k), "For N = 10 and k = 3 it should be 1.5275, but it's 2.6458"),
+        (lambda n, k: ..., "Did you forget `return`?"),
+        (lambda n, k: None, "Did you forget `return`?"),
+    ],
     exercises.check_impossible: [
         ([1, 3, 5], RIGHT),
         (np.array([5, 3, 1]), RIGHT),
         (None, "still missing"),
-        ([], "One that you did not name does not sum to 0"),
-        ([1, 5], "One that you did not name has a mean square well below 1"),
-        ([1, 3], "One that you did not name has a mean square above 1"),
+        ([], "A column that you didn't name does not sum to 0"),
+        ([1, 5], "A column that you didn't name has a mean square well below 1"),
+        ([1, 3], "A column that you didn't name has a mean square above 1"),
         ([0, 1, 3, 5], "Column 0 is possible"),
-        ([1, 2, 3, 5], "Column 2 is possible: 2.0 is extreme"),
+        ([1, 2, 3, 5], "Column 2 is possible: it's extreme"),
         ([1, 3, 4, 5], "Column 4 is possible: a constant feature"),
         ([2, 4, 6], "should be indices of columns, 0 to 5"),
         (3, "should be indices of columns"),
@@ -103,25 +96,28 @@ TOLD = {
         (apply, RIGHT),
         (lambda layer, x: layer(x.reshape(-1, x.shape[-1])).reshape(x.shape), RIGHT),
         (lambda layer, x: layer(x.flatten(0, 1)).detach().numpy().reshape(x.shape), RIGHT),
-        (lambda layer, x: layer(x), "refuses x of shape (2, 5, 3). It gives x to the layer as it"),
-        (lambda layer, x: layer(mixed(x)).reshape(x.shape), "`reshape` does not move an axis"),
-        (lambda layer, x: layer(swap(x)).reshape(x.shape), "comes back with `reshape`"),
-        (lambda layer, x: swap(layer(mixed(x))), "moves the channels with `reshape`"),
+        (lambda layer, x: layer(x), "rejects x of shape (2, 5, 3). Your function passes x"),
+        (lambda layer, x: layer(mixed(x)).reshape(x.shape), "`reshape` doesn't move an axis"),
+        (lambda layer, x: layer(swap(x)).reshape(x.shape), "came back with `reshape`"),
+        (lambda layer, x: swap(layer(mixed(x))), "moved the channels with `reshape`"),
         (
             lambda layer, x: nn.functional.layer_norm(x, x.shape[-1:], layer.weight, layer.bias),
-            "That is LayerNorm",
+            "That's LayerNorm",
         ),
         (
             lambda layer, x: swap(nn.functional.batch_norm(swap(x), None, None, training=True)),
-            "without gamma and beta",
+            "Gamma and beta are missing",
         ),
-        (lambda layer, x: apply(layer.eval(), x), "uses the running statistics"),
+        (lambda layer, x: apply(layer.eval(), x), "used the running statistics"),
         (lambda layer, x: layer(swap(x)), "but not back"),
-        (lambda layer, x: swap(layer(x)), "Axis 1 of x is the position"),
+        (lambda layer, x: swap(layer(x)), "Axis 1 of x holds the positions"),
         (lambda layer, x: ..., "Did you forget `return`?"),
         (lambda layer, x: apply(layer, x) + 5e-9, "the values differ from the reference"),
         # right where length and channels differ, wrong where they are equal
-        (lambda layer, x: layer(x) if len(x) == 3 else apply(layer, x), "It gives x to the layer"),
+        (
+            lambda layer, x: layer(x) if len(x) == 3 else apply(layer, x),
+            "passes x to the layer unchanged",
+        ),
         (lambda layer, x: layer(swap(x)) if len(x) == 3 else apply(layer, x), "but not back"),
     ],
 }
