@@ -1,19 +1,16 @@
-"""The checkers of the chapter on batch sizes."""
+"""Checkers for the chapter on batch sizes."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer, running
 
-__all__ = ["check_accuracy", "check_pair", "check_report"]
+__all__ = ["check_large_eps", "check_pair", "check_report", "check_slope"]
 
 Array = NDArray[np.float64]
 
@@ -32,10 +29,11 @@ def _pair_mistakes(pair: Array, what: str) -> dict[str, Array]:
         f"{what} divides by n - 1. Batch normalization divides by n, here 2.": (
             _normalized(pair, EPS, 1)
         ),
-        f"{what} has the signs the wrong way around.": -_normalized(pair, EPS),
-        f"{what} is centered, but not yet divided by the root.": deviations,
-        f"{what} is divided by the variance. Take its root.": deviations / (variance + EPS),
-        f"{what} has eps outside the root. It is added to the variance.": (
+        f"{what} has its signs reversed.": -_normalized(pair, EPS),
+        f"{what} is centered, but not yet divided by the standard deviation.": deviations,
+        f"{what} is divided by the variance. Divide by its square root.": deviations
+        / (variance + EPS),
+        f"{what} has eps outside the root. Add it to the variance.": (
             deviations / (np.sqrt(variance) + EPS)
         ),
     }
@@ -46,15 +44,15 @@ def check_pair(far: Any = None, near: Any = None) -> str:
     """Check what batch normalization makes of one feature in a batch of two.
 
     Args:
-        far: for the values 3 and 7, two numbers.
-        near: for the values 3 and 3.002, two numbers. In both, eps is 1e-5, and two decimals are
-            enough.
+        far: the two outputs for the values 3 and 7.
+        near: the two outputs for the values 3 and 3.002. In both, eps is 1e-5, and two decimals
+            are enough.
 
     Example:
         >>> check_pair([-1, 1], [-1, 1])
-        Not yet. In the second pair eps counts: the variance is 1e-6, a tenth of it.
+        Not yet. In the second pair, eps matters: the variance is 1e-6, only a tenth of it.
     """
-    without_eps = "In the second pair eps counts: the variance is 1e-6, a tenth of it."
+    without_eps = "In the second pair, eps matters: the variance is 1e-6, only a tenth of it."
     for answer, pair, what, first in (
         (far, FAR, "Your first pair", {}),
         (near, NEAR, "Your second pair", {without_eps: _normalized(NEAR, 0.0)}),
@@ -63,120 +61,139 @@ def check_pair(far: Any = None, near: Any = None) -> str:
             as_array(answer, (2,), what),
             _normalized(pair, EPS),
             first | _pair_mistakes(pair, what),
-            otherwise=f"{what} is off. Find the mean and the variance of the two first.",
+            otherwise=f"{what} is off. First find the mean and the variance of the two numbers.",
             tolerance=0.006,
         )
     return "Unless two images nearly agree in a feature, only its sign is left."
 
 
-def _example() -> tuple[nn.Sequential, Tensor, Tensor]:
-    """A network whose running averages differ from any batch, with images and classes."""
-    rng = np.random.default_rng(1502)
-    model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 7)).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.tensor(rng.normal(size=tuple(parameter.shape))))
-        for name, buffer in model.named_buffers():
-            if buffer.ndim:
-                values = rng.normal(size=5) if "mean" in name else rng.uniform(0.5, 2.0, 5)
-                buffer.copy_(torch.tensor(values))
-    x = torch.tensor(rng.normal(1.0, 2.0, (40, 3)))
-    with torch.no_grad():
-        y = model.eval()(x).argmax(-1)
-    y[:13] = (y[:13] + 1) % 7  # right in 27 of 40
-    return model.train(), x, y
+SLOPE_CASES = ((0.02, 1e-3), (0.5, 0.1), (0.0, 1e-5))
 
 
-@torch.no_grad()
-def _accuracy_mistakes(x: Tensor, y: Tensor, right: float) -> dict[str, Array]:
-    in_training, _, _ = _example()
+def _slope(d: float, eps: float) -> float:
+    return float(eps / (d**2 + eps) ** 1.5)
+
+
+def _slope_mistakes(d: float, eps: float) -> dict[str, float]:
+    root = float(np.sqrt(d**2 + eps))
     return {
-        "It measures in training mode, with the statistics of the test images. "
-        "Call model.eval() first.": (in_training(x).argmax(-1) == y).double().mean().numpy(),
-        "That is a count. Divide by the number of images.": np.array(right * len(y)),
-        "That is in percent. Return a share, from 0 to 1.": np.array(100 * right),
-        "That is the share of errors. Subtract it from 1.": np.array(1 - right),
+        "You treated the root as a constant. It depends on d, too.": 1 / root,
+        "That's the second term of the product rule alone. The first is 1 over the root.": (
+            -(d**2) / root**3
+        ),
+        "The two terms have opposite signs: the root grows with d.": 1 / root + d**2 / root**3,
+        "The power is off: the derivative of u to the power -1/2 has the power -3/2.": (
+            eps / root**2
+        ),
+        "The derivative of d squared is 2d; the factor 2 cancels the 1/2.": (
+            1 / root - d**2 / root**3 / 2
+        ),
+        "That's the output itself, not its derivative.": d / root,
     }
 
 
 @checker
-def check_accuracy(function: Callable[[nn.Module, Tensor, Tensor], Any]) -> str:
-    """Check a function that measures the accuracy of a network.
+def check_slope(function: Callable[[float, float], Any]) -> str:
+    r"""Check the derivative of :math:`d / \sqrt{d^2 + \epsilon}` with respect to :math:`d`.
 
-    Calls `function(model, x, y)` with a network that has a batch normalization and is in training
-    mode, and then with one in evaluation mode.
+    Calls `function(d, eps)` for several pairs of numbers.
 
     Args:
-        function: returns the share of images that are classified right, one number.
+        function: returns the derivative, one number.
 
     Example:
-        >>> check_accuracy(lambda model, x, y: (model(x).argmax(1) == y).double().mean().item())
-        Not yet. It measures in training mode, with the statistics of the test images. Call \
-model.eval() first.
+        >>> check_slope(lambda d, eps: (d**2 + eps) ** -0.5)
+        Not yet. You treated the root as a constant. It depends on d, too.
     """
-    model, x, y = _example()
-    before = copy.deepcopy(model.state_dict())
-    with running():
-        answer = function(model, x, y)
-    if isinstance(answer, Tensor):
-        answer = answer.detach()
-    share, right = as_array(answer, (), "What your function returns"), 27 / 40
-    judge(
-        share,
-        np.array(right),
-        _accuracy_mistakes(x, y, right),
-        otherwise=f"For the example it should be {right:.4f}, but is {float(share):.4f}.",
-        tolerance=1e-6,
-    )
-    if not all(torch.equal(before[name], value) for name, value in model.state_dict().items()):
-        raise NotYet("It changes the network. A test should leave all of it as it was.")
-    if not model.training:
-        raise NotYet(
-            "It leaves a network in evaluation mode that was in training mode. Set it back."
+    for d, eps in SLOPE_CASES:
+        answer = run_answer(function, d, eps, context=f"d = {d}, eps = {eps}")
+        if answer is ...:
+            raise NotYet("Your function returns nothing. Did you forget `return`?")
+        number, right = as_array(answer, (), "What your function returns"), _slope(d, eps)
+        judge(
+            number,
+            right,
+            _slope_mistakes(d, eps),
+            otherwise=f"For d = {d} and eps = {eps} it should be {right:.4f}, but it's "
+            f"{float(number):.4f}.",
+            tolerance=1e-6,
         )
-    with running():
-        function(model.eval(), x, y)
-    if model.training:
-        raise NotYet("It leaves a network in training mode that was in evaluation mode.")
-    return "The share is right, and the network is left as it was."
+    return "At d = 0 it's 1 over the root of eps: 316 with the default, the most it can be."
+
+
+CHOICES = ("better", "worse", "about the same")
+
+
+@checker
+def check_large_eps(at_2: Any = None, at_32: Any = None) -> str:
+    """Check what an epsilon of 10 does to batch normalization, compared with the default.
+
+    Args:
+        at_2: "better", "worse" or "about the same", at a batch size of 2.
+        at_32: the same at a batch size of 32.
+
+    Example:
+        >>> check_large_eps("better", "worse")
+        Not yet. At 2: an epsilon of 0.1 helps, but 10 is far above the variances, so hardly any \
+normalization is left.
+    """
+    for name, answer in (("at_2", at_2), ("at_32", at_32)):
+        if answer is None or answer is ...:
+            raise NotYet(f"{name} is still missing.")
+        if answer not in CHOICES:
+            wanted = ", ".join(f"{choice!r}" for choice in CHOICES)
+            raise NotYet(f"{name} should be one of {wanted}, but it's {answer!r}.")
+    wrong = {
+        ("at_2", "better"): "At 2: an epsilon of 0.1 helps, but 10 is far above the variances, "
+        "so hardly any normalization is left.",
+        ("at_2", "worse"): "At 2: there isn't much to lose. The default leaves only signs, and "
+        "with 10 the sizes are back.",
+        ("at_32", "better"): "At 32: the default works well there. What would 10 add?",
+        ("at_32", "about the same"): "At 32: the default divides by a useful standard deviation. "
+        "With 10, every feature is divided by nearly the same number.",
+    }
+    for given in (("at_2", at_2), ("at_32", at_32)):
+        if given in wrong:
+            raise NotYet(wrong[given])
+    return "With an epsilon far above the variances, BN centers but no longer normalizes."
 
 
 def _runs() -> tuple[Array, Array]:
-    """Accuracies of 4 rates and 5 seeds: the best rate differs between validation and test."""
+    """Accuracies for 4 rates and 5 seeds, with different best rates for validation and test."""
     rng = np.random.default_rng(1803)
     validation = 0.9 + 0.01 * rng.normal(size=(4, 5)) + 0.03 * np.array([[0], [2], [1], [-1]])
     test = 0.9 + 0.01 * rng.normal(size=(4, 5)) + 0.03 * np.array([[0], [1], [2], [-1]])
-    validation[2, 0], test[0, 1], test[1, 2] = 0.99, 0.99, 0.985  # so that seeds disagree
+    validation[2, 0], test[0, 1], test[1, 2] = 0.99, 0.99, 0.985  # so the seeds disagree
     return validation, test
 
 
 def _mean_mistakes(validation: Array, test: Array) -> dict[str, Array]:
     best_of_each_seed = test[validation.argmax(0), np.arange(test.shape[1])]
     return {
-        "Your mean is that of the rate which is best on the test images. "
+        "Your mean is for the rate that is best on the test images. "
         "Choose by the validation images.": test.mean(1).max(),
         "Your mean takes the best test result of each seed, so the test images choose.": (
             test.max(0).mean()
         ),
-        "You choose a rate for each seed. Choose one for all, by its mean.": (
+        "You chose a rate for each seed. Choose one rate for all, by its mean.": (
             best_of_each_seed.mean()
         ),
-        "Your mean is that of the validation images. Report the test images.": (
+        "Your mean is for the validation images. Report the test images.": (
             validation.mean(1).max()
         ),
-        "Your mean is over all rates. Report the chosen one alone.": test.mean(),
+        "Your mean is over all rates. Report only the chosen one.": test.mean(),
     }
 
 
 def _spread_mistakes(best: Array, test: Array) -> dict[str, Array]:
     return {
-        "Your spread divides by n. A few runs stand for many: divide by n - 1, "
+        "Your spread divides by n. These few runs are a sample, so divide by n - 1, "
         "with ddof=1.": best.std(),
-        "That is the standard error, the spread of the mean. Leave the root of n out.": (
+        "That's the standard error, the spread of the mean. Don't divide by the root of n.": (
             best.std(ddof=1) / np.sqrt(best.size)
         ),
-        "That is the variance. Take its root.": best.var(ddof=1),
-        "Your spread is over all rates. Report the chosen one alone.": test.std(ddof=1),
+        "That's the variance. Take its square root.": best.var(ddof=1),
+        "Your spread is over all rates. Report only the chosen one.": test.std(ddof=1),
     }
 
 
@@ -184,8 +201,8 @@ def _spread_mistakes(best: Array, test: Array) -> dict[str, Array]:
 def check_report(function: Callable[[Array, Array], tuple[float, float]]) -> str:
     """Check a function that chooses a learning rate and reports a result.
 
-    Calls `function(validation, test)`, both of shape `(R, S)`: accuracies for each of R rates and
-    S seeds.
+    Calls `function(validation, test)` with accuracies for R rates and S seeds, both of shape
+    `(R, S)`.
 
     Args:
         function: returns the mean and the standard deviation (with n - 1) of the test accuracy
@@ -204,7 +221,7 @@ def check_report(function: Callable[[Array, Array], tuple[float, float]]) -> str
         mean,
         best.mean(),
         _mean_mistakes(validation, test),
-        otherwise="Your mean is off: first the best row of validation, then that row of test.",
+        otherwise="Your mean is off. Find the best row of validation, then take that row of test.",
     )
     judge(
         spread,
@@ -212,4 +229,4 @@ def check_report(function: Callable[[Array, Array], tuple[float, float]]) -> str
         _spread_mistakes(best, test),
         otherwise="Your mean is right, but the spread is off.",
     )
-    return "One rate for all seeds, chosen without the test images."
+    return "You chose one rate for all seeds, without looking at the test images."

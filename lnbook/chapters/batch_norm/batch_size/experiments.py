@@ -1,8 +1,8 @@
-"""The experiments of the chapter on batch sizes: small networks on handwritten digits.
+"""Experiments for the chapter on batch sizes: small networks on handwritten digits.
 
-Networks of one setting and several seeds are trained side by side, as one model, which takes a
-fraction of the time of one after the other and gives the same results. All runs are in float64,
-and their random numbers come from NumPy, so that they are the same on every processor.
+Networks with the same setting and different seeds are trained side by side, as one model. That
+takes a fraction of the time and gives the same results. All runs use float64 and random numbers
+from NumPy, so they are the same on every processor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Batch = tuple[Tensor, Tensor]
 PIXELS, WIDTH, CLASSES, GROUPS = 64, 64, 10, 8
 NORMS = ("none", "LN", "GN", "BN")
 STARTS = {"torch": 1.0, "he": 6**0.5}  # standard deviations of (3n)^-1/2 and (2/n)^1/2
-WEIGHTS, ORDER, PROBE = range(1, 4)  # uses of a seed; 0 is that of lnbook.data.digits.split
+WEIGHTS, ORDER, PROBE = range(1, 4)  # uses of a seed; lnbook.data.digits.split uses 0
 
 
 def network(
@@ -39,17 +39,17 @@ def network(
 
     Args:
         norm: "none", "LN", "GN" (8 groups) or "BN".
-        seed: what the weights are drawn from; they are the same for every norm.
-        depth: how many hidden layers of 64 features.
-        start: "torch" for PyTorch's default weights; "he" for weights that are 6 ** 0.5 times as
-            large, with a variance of 2 / 64, and biases of 0 (He et al. 2015).
-        eps: what the norms add to the variance.
+        seed: seed of the weights, which are the same for every norm.
+        depth: number of hidden layers of 64 features.
+        start: "torch" for PyTorch's default weights; "he" for weights 6 ** 0.5 times as large,
+            with a variance of 2 / 64, and biases of 0 (He et al. 2015).
+        eps: the epsilon of the norms.
 
     Returns:
         A float64 network from `(N, 64)` to `(N, 10)`.
 
     Raises:
-        ValueError: `norm` or `start` is not known, or `depth` is below 1.
+        ValueError: `norm` or `start` is unknown, or `depth` is below 1.
 
     Example:
         >>> [type(layer).__name__ for layer in network("LN", depth=1)]
@@ -87,12 +87,12 @@ def _norm(norm: str, eps: float) -> nn.Module:
 class Ghost(nn.Module):
     """Batch normalization over parts of a batch, each with its own statistics.
 
-    In evaluation it is the batch normalization that it is made of. Source: Hoffer et al. 2017,
+    In evaluation it behaves like the given batch normalization. Source: Hoffer et al. 2017,
     "ghost batch normalization".
 
     Args:
         norm: the batch normalization.
-        size: how many examples have their statistics in common.
+        size: number of examples that share their statistics.
 
     Shape:
         Input and output: `(N, H)`, N a multiple of `size`.
@@ -115,10 +115,10 @@ class Ghost(nn.Module):
 
 
 class SideBySide(nn.Module):
-    """Several networks of one shape as one model, each with its own weights and inputs.
+    """Several networks of the same shape as one model, each with its own weights and inputs.
 
-    A layer norm of S networks side by side is a group norm of S groups; a batch norm treats every
-    feature on its own in any case.
+    The layer norm of S networks side by side is a group norm with S groups; a batch norm treats
+    each feature separately anyway.
 
     Args:
         networks: made by `network`, all with the same norm and depth.
@@ -140,7 +140,7 @@ class SideBySide(nn.Module):
         self.steps = nn.ModuleList(_joined(layers) for layers in zip(*networks, strict=True))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what each network makes of its inputs."""
+        """Return the output of each network for its own inputs."""
         for step in self.steps:
             if isinstance(step, (_Linears, nn.ReLU)):
                 x = step(x)
@@ -151,7 +151,7 @@ class SideBySide(nn.Module):
 
     @torch.no_grad()
     def networks(self) -> list[nn.Sequential]:
-        """Return the networks one by one, as copies."""
+        """Return a copy of each network."""
         apart = [_apart(step, self.count) for step in self.steps]
         return [nn.Sequential(*layers) for layers in zip(*apart, strict=True)]
 
@@ -169,7 +169,7 @@ class _Linears(nn.Module):
 
 
 def _joined(layers: Sequence[nn.Module]) -> nn.Module:
-    """One layer for the layers of all networks; norms are taken as new ones."""
+    """One layer for the layers of all networks; norms start out new."""
     first, count = layers[0], len(layers)
     if isinstance(first, nn.Linear):
         return _Linears([layer for layer in layers if isinstance(layer, nn.Linear)])
@@ -185,7 +185,7 @@ def _joined(layers: Sequence[nn.Module]) -> nn.Module:
 
 
 def _apart(step: nn.Module, count: int) -> list[nn.Module]:
-    """The layers of all networks from the one that they share."""
+    """Split the shared layer into the layers of all networks."""
     if isinstance(step, Ghost):
         step = step.norm
     layers: list[nn.Module] = []
@@ -215,14 +215,14 @@ def _apart(step: nn.Module, count: int) -> list[nn.Module]:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of the networks of one setting, one for each of S seeds.
+    """The trained networks of one setting, for S seeds, and their measurements.
 
     Attributes:
-        steps: after how many updates the rest was measured, shape `(K,)`.
-        training_loss: of all training images, in evaluation mode, shape `(K, S)`.
-        test_loss: of the test images, shape `(K, S)`.
-        validation: share of validation images that are classified right, shape `(K, S)`.
-        test: share of test images that are classified right, shape `(K, S)`.
+        steps: the updates after which the rest was measured, shape `(K,)`.
+        training_loss: loss on all training images, in evaluation mode, shape `(K, S)`.
+        test_loss: loss on the test images, shape `(K, S)`.
+        validation: accuracy on the validation images, shape `(K, S)`.
+        test: accuracy on the test images, shape `(K, S)`.
         model: the networks at the end, side by side.
         splits: the images of each seed.
 
@@ -257,29 +257,29 @@ def train(
 ) -> Result:
     """Train networks on digits with Adam, one for each seed.
 
-    A seed decides on the split of the digits, the weights and the order of the images, so that
-    two norms with the same seed differ in nothing else.
+    A seed decides the split of the digits, the weights and the order of the images, so two runs
+    with the same seed differ in the norm alone.
 
     Args:
         norm: "none", "LN", "GN" or "BN".
-        batch_size: images in a batch.
+        batch_size: images per batch.
         lr: the learning rate.
-        steps: how many updates.
-        seeds: one network for each of them.
-        every: after how many updates to measure; 0 for once, at the end.
-        depth: how many hidden layers.
+        steps: number of updates.
+        seeds: the seeds, one for each network.
+        every: number of updates between measurements; 0 to measure once, at the end.
+        depth: number of hidden layers.
         start: "torch" or "he", as in `network`.
-        eps: what the norms add to the variance.
-        ghost: how many images of a batch share the statistics of BN; None for all of them.
-        counted: how many images of a batch count in the loss; None for all of them. The others
-            take part in the statistics of BN alone.
+        eps: the epsilon of the norms.
+        ghost: number of images in a batch that share the statistics of BN; None for all of them.
+        counted: number of images in a batch that count in the loss; None for all of them. The
+            others only take part in the statistics of BN.
 
     Returns:
-        What was measured, and the trained networks.
+        The measurements and the trained networks.
 
     Raises:
-        ValueError: a batch cannot be divided as `ghost` or `counted` say, there is no seed, or
-            what `network` and `lnbook.training` refuse.
+        ValueError: `ghost` or `counted` don't fit the batch, there are no seeds, or `network` or
+            `lnbook.training` raises it.
 
     Example:
         >>> result = train("LN", batch_size=32, steps=60, seeds=[0, 1])
@@ -363,17 +363,17 @@ def _score(model: nn.Module, parts: Sequence[Batch]) -> tuple[Array, Array]:
 
 @torch.no_grad()
 def accuracy_by_statistics(result: Result, sizes: Sequence[int] = ()) -> Mapping[str, Array]:
-    """Test networks with batch normalization, with statistics from several sources.
+    """Test networks with batch normalization, using statistics from several sources.
 
     Args:
-        result: trained networks; they are not changed.
-        sizes: for each, cut the test images into random batches of this size, and take the
-            statistics of each batch, as in training.
+        result: trained networks, which stay as they are.
+        sizes: for each size, split the test images into random batches and use the statistics of
+            each batch, as in training.
 
     Returns:
-        The accuracy on the test images, of shape `(S,)`: with the "running averages" of training,
-        with the statistics of the "training set", and for each of `sizes` with those of "batches
-        of ...".
+        The accuracies on the test images, of shape `(S,)`, with the "running averages" of training,
+        with the statistics of the "training set", and with those of "batches of ..." for each of
+        `sizes`.
 
     Example:
         >>> result = train("BN", batch_size=32, steps=20, seeds=[0])
@@ -387,7 +387,7 @@ def accuracy_by_statistics(result: Result, sizes: Sequence[int] = ()) -> Mapping
         if isinstance(part, Ghost):
             part.size = TESTING * PIXELS  # all in one
         if isinstance(part, nn.BatchNorm1d):
-            part.momentum = 1.0  # the next batch replaces all that was before
+            part.momentum = 1.0  # the next batch replaces everything before it
     model(torch.stack([one.train[0] for one in result.splits]))
     accuracies["training set"] = _score(model.eval(), tests)[1]
     model.train()

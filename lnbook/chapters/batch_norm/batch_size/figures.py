@@ -1,4 +1,4 @@
-"""The figures of the chapter on batch sizes."""
+"""Figures for the chapter on batch sizes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["by_rate", "by_size", "grid", "learning_curves"]
 
 Array = NDArray[np.float64]
 
-PLACES = {"none": -1.5, "LN": -0.5, "GN": 0.5, "BN": 1.5}  # of their points, among the four
-APART = 0.035  # how far the points of the four norms stand apart, in powers of 2 and of 10
+PLACES = {"none": -1.5, "LN": -0.5, "GN": 0.5, "BN": 1.5}  # order of the points, side by side
+APART = 0.035  # distance between the points of neighboring norms, in powers of 2 and of 10
 PERCENT = (1, 2, 5, 10, 20, 50, 100)
 
 
@@ -43,18 +43,18 @@ def _checked(panels: Mapping[str, object], name: str) -> None:
 
 
 def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figure:
-    """Draw the test error against the batch size, a line for each norm.
+    """Draw the test error against the batch size, with a line for each norm.
 
     Args:
-        panels: for each panel its title; for each norm, and each batch size, the accuracies of
-            its runs, shape `(S,)`, from 0 to 1.
+        panels: the title of each panel and, for each norm and batch size, the accuracies of the
+            runs, shape `(S,)`, from 0 to 1.
 
     Returns:
-        Panels, one below the other, on one scale: a small point for each run, and a line with a
-        marker through the means. Both scales are logarithmic; errors are in percent.
+        Panels, one below the other, with the same scales: a small point for each run, and a line
+        with markers for the means. Both scales are logarithmic; errors are in percent.
 
     Raises:
-        ValueError: there is no panel, or a norm is not known.
+        ValueError: there are no panels, or a norm is unknown.
 
     Example:
         >>> figure = by_size({"digits": {"LN": {2: [0.875, 0.925], 8: [0.95, 0.98]}}})
@@ -91,19 +91,19 @@ def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figu
 def learning_curves(
     steps: ArrayLike, panels: Mapping[str, Mapping[str, ArrayLike]], label: str
 ) -> Figure:
-    """Draw how the test error falls over the updates.
+    """Draw the test error during training.
 
     Args:
-        steps: after how many updates it was measured, shape `(K,)`.
-        panels: for each panel its title, and for each norm the accuracies, shape `(K, S)`.
-        label: what the horizontal axis says.
+        steps: the updates after which it was measured, shape `(K,)`.
+        panels: the title of each panel and, for each norm, the accuracies, shape `(K, S)`.
+        label: the label of the horizontal axis.
 
     Returns:
-        Panels, one below the other, on one scale: a line through the means, and around it a band
-        from the lowest to the highest run.
+        Panels, one below the other, with the same scales: a line for the means, and a band from
+        the lowest to the highest run.
 
     Raises:
-        ValueError: there is no panel, or a norm is not known.
+        ValueError: there are no panels, or a norm is unknown.
 
     Example:
         >>> accuracies = {"BN": [[0.5, 0.7], [0.8, 0.9]]}  # 2 times, 2 runs
@@ -131,18 +131,18 @@ def learning_curves(
 
 
 def by_rate(panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]]) -> Figure:
-    """Draw the test error against the learning rate, a line for each norm.
+    """Draw the test error against the learning rate, with a line for each norm.
 
     Args:
-        panels: for each panel its title; for each norm, and each learning rate, the accuracies of
-            its runs, shape `(S,)`.
+        panels: the title of each panel and, for each norm and learning rate, the accuracies of
+            the runs, shape `(S,)`.
 
     Returns:
-        Panels on one scale, two in a row: the means, with bars of one standard deviation. Both
-        scales are logarithmic.
+        Panels with the same scales, two in a row: the means, with bars of one standard deviation.
+        Both scales are logarithmic.
 
     Raises:
-        ValueError: there is no panel, or a norm is not known.
+        ValueError: there are no panels, or a norm is unknown.
 
     Example:
         >>> figure = by_rate({"batch 4": {"LN": {0.01: [0.8, 0.9], 0.1: [0.7, 0.9]}}})
@@ -180,18 +180,18 @@ def by_rate(panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]]) -> Fi
 
 
 def grid(values: ArrayLike, rows: Sequence[int], columns: Sequence[int]) -> Figure:
-    """Draw accuracies by how many images make up the loss and how many the statistics.
+    """Draw accuracies by the number of images in the loss and in the statistics.
 
     Args:
         values: mean accuracies from 0 to 1, shape `(R, C)`.
-        rows: how many images make up the loss.
-        columns: how many images share the statistics.
+        rows: the numbers of images in the loss.
+        columns: the numbers of images that share the statistics.
 
     Returns:
-        A table of cells, darker for a larger error, each with its accuracy.
+        A table of cells with the accuracies, darker for a larger error.
 
     Raises:
-        ValueError: the shape of `values` is not that of `rows` and `columns`.
+        ValueError: the shape of `values` doesn't match `rows` and `columns`.
 
     Example:
         >>> figure = grid([[0.8, 0.85], [0.9, 0.95]], rows=[2, 32], columns=[2, 32])
