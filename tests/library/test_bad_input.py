@@ -2,8 +2,8 @@
 
 A row of the table is one call: the function, its arguments, the type of the error, and the words
 that its message must contain: who was called, what was expected, what was given. An argument has
-one row for each check it has to pass. The details of shared checks are tested in `test_check.py` and
-`test_functional.py`, or below in the rows of the first function that uses them.
+one row for each check it has to pass. The details of shared checks are tested in `test_check.py`
+and `test_functional.py`, or below in the rows of the first function that uses them.
 
 An `eps` of 0 isn't bad input: PyTorch allows it, and so does lnbook, where a constant row then
 gives NaN. The exception is the batch normalization of a training batch, which PyTorch refuses too.
