@@ -14,66 +14,79 @@ from torch import Tensor, nn
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 from lnbook.training import initialize_
 
-__all__ = ["Block", "check_choices", "check_start", "check_variance_left"]
+__all__ = ["Block", "check_bias", "check_choices", "check_start", "check_variance_left"]
 
 Array = NDArray[np.float64]
 
 FEATURES = 8
 
-WORDS = ("LN", "BN", "GN", "IN", "none", "keep")
-# For each situation the right word, and what to say to the wrong ones that call for an answer.
-CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
+WORDS = ("LN", "RMSNorm", "BN", "GN", "IN", "none", "keep")
+# For each model the good answers, and what to say about the others that call for a reply.
+CHOICES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = MappingProxyType(
     {
         "a": (
-            "LN",
+            ("LN", "GN"),
             {
                 "BN": "The penalty is on the gradient of each image by itself. "
                 "BN makes the score of an image depend on the others.",
-                "none": "That can work, but the authors recommend a norm.",
-                "GN": "GN keeps the images apart, too. The authors recommend another one.",
-                "keep": "It has no trained weights yet. Name the norm that it should have.",
+                "IN": "It keeps the images apart, but it also removes the mean and scale of "
+                "each channel, which a critic may need. Look at question 5.",
+                "RMSNorm": "It keeps the images apart, too, but the guide has two answers with "
+                "more experience behind them. Look at question 5.",
+                "none": "That can work, but the authors of this penalty recommend a norm.",
+                "keep": "You designed it yourself, so there's no recipe or trained weight to keep.",
             },
         ),
         "b": (
-            "keep",
+            ("keep",),
             {
-                "LN": "It has LayerNorm already, with its own place and epsilon. Which word "
-                "says that you leave that alone?",
-                "BN": "The trained weights rely on the norm that they were trained with.",
-                "none": "The trained weights rely on the norm that they were trained with.",
+                "LN": "It already has LayerNorm, with its own placement and epsilon. Which answer "
+                "says that you leave all of that alone?",
+                "RMSNorm": "The trained weights depend on the norm that they were trained with.",
+                "BN": "The trained weights depend on the norm that they were trained with.",
+                "none": "The trained weights depend on the norm that they were trained with.",
             },
         ),
         "c": (
-            "IN",
+            ("IN",),
             {
-                "LN": "Its mean and scale run over all channels. What is to be removed here is "
-                "the mean and scale of each channel.",
-                "BN": "Its mean runs over all images, so the style of one is not removed.",
+                "LN": "Its mean and scale run over all channels. You want to remove the mean and "
+                "scale of each channel.",
+                "BN": "Its mean runs over all images, so the style of a single one isn't removed.",
+                "keep": "The network is new. Which norm should it have?",
             },
         ),
         "d": (
-            "none",
+            ("none", "keep"),
             {
-                "LN": "Nothing here asks for it: the network is shallow, and it trains.",
-                "BN": "Nothing here asks for it: the network is shallow, and it trains.",
-                "keep": "It has no norm that could be kept. Which word says that?",
+                "LN": "Nothing calls for a norm: the network is shallow, and it trains.",
+                "RMSNorm": "Nothing calls for a norm: the network is shallow, and it trains.",
+                "BN": "Nothing calls for a norm: the network is shallow, and it trains.",
             },
         ),
         "e": (
-            "BN",
+            ("BN", "keep"),
             {
-                "LN": "The recipe was tuned with another norm, which large batches suit.",
+                "LN": "The recipe was tuned with another norm, and large batches suit that norm.",
                 "GN": "It comes close, but large batches suit the norm of the recipe.",
                 "none": "This network was tuned with a norm.",
-                "keep": "Right, keep to the recipe. But the weights are new, so name its norm.",
             },
         ),
         "f": (
-            "GN",
+            ("GN",),
             {
-                "BN": "One image gives poor statistics, and the next image other ones.",
+                "BN": "A single image gives poor statistics, and the next image gives others.",
                 "LN": "Over (C, H, W) it did worse in this network than its relative with groups.",
-                "keep": "The weights are new, and the norm of the recipe needs larger batches.",
+                "keep": "The recipe's norm needs more images per device than you have.",
+            },
+        ),
+        "g": (
+            ("LN", "RMSNorm"),
+            {
+                "BN": "Over the tokens of a batch, it would let a token see the future.",
+                "GN": "Statistics per token are the safe choice. Look at question 2.",
+                "none": "It can be done, but start with what well-known models use: question 2.",
+                "keep": "The model is new. Which norm should it have?",
             },
         ),
     }
@@ -82,43 +95,115 @@ CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
 
 @checker
 def check_choices(
-    a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None
+    a: Any = None,
+    b: Any = None,
+    c: Any = None,
+    d: Any = None,
+    e: Any = None,
+    f: Any = None,
+    g: Any = None,
 ) -> str:
-    """Check which norm suits six networks: its name, or "keep" where there are trained weights.
+    """Check which norm suits seven networks: its name, or "keep" to leave everything as it is.
 
     Args:
-        a: a GAN critic with a gradient penalty.
+        a: a new GAN critic with a gradient penalty.
         b: fine-tuning a trained BERT.
-        c: transferring the style of paintings.
+        c: a new network that transfers the style of paintings.
         d: a shallow network without a norm that trains well.
-        e: a ResNet-50 by its recipe, with 256 images a batch.
-        f: a ResNet-50 with one image a batch.
+        e: a ResNet-50 by its recipe, with 256 images per batch.
+        f: a ResNet-50 with one image per GPU.
+        g: a new decoder-only language model.
 
-    Each answer is "LN", "BN", "GN", "IN", "none" or "keep".
+    Each answer is "LN", "RMSNorm", "BN", "GN", "IN", "none" or "keep".
 
     Example:
         >>> check_choices(a="LN", b="keep", c="BN")
-        Not yet. c: Its mean runs over all images, so the style of one is not removed.
+        Not yet. c: Its mean runs over all images, so the style of a single one isn't removed.
     """
-    answers = {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f}
+    answers = {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f, "g": g}
     for name, answer in answers.items():
-        right, messages = CHOICES[name]
+        good, messages = CHOICES[name]
         if answer is None or answer is ...:
             raise NotYet(f"{name} is still missing.")
         if not isinstance(answer, str) or answer not in WORDS:
             raise NotYet(f"{name} should be one of {', '.join(WORDS)}, but is {answer!r}.")
-        if answer != right:
-            otherwise = "That does not suit. Go through the questions of the guide once more."
+        if answer not in good:
+            otherwise = "That doesn't fit. Walk through the questions of the guide once more."
             raise NotYet(f"{name}: {messages.get(answer, otherwise)}")
-    return "All six, as the guide and the works it cites have it."
+    return "All seven agree with the guide and the works it cites."
 
 
-def _left(h: Array, share: float) -> Array:
-    return _ratio(h, 1 / (1 - share), 1.0)
+BIAS = (5.0, 2.0, -1.0)
+CENTERED = (3.0, 0.0, -3.0)
+NOTHING = (0.0, 0.0, 0.0)
+# For each norm the shortest bias, and what to say about other answers.
+BIASES: Mapping[str, tuple[tuple[float, ...], Mapping[str, tuple[float, ...]]]] = MappingProxyType(
+    {
+        "layer_norm": (
+            CENTERED,
+            {
+                "LayerNorm subtracts one number from the whole row, so it can't remove three "
+                "different ones.": NOTHING,
+                "That gives the right outputs, but a shorter bias gives them, too: what does "
+                "LayerNorm subtract from every row?": BIAS,
+                "Don't divide by the standard deviation: the bias is added to W x, and then it "
+                "would count for less.": tuple(v / 6**0.5 for v in CENTERED),
+            },
+        ),
+        "rms_norm": (
+            BIAS,
+            {
+                "RMSNorm subtracts no mean, so the mean of the bias changes the output.": CENTERED,
+                "RMSNorm subtracts nothing, so it can't remove a bias.": NOTHING,
+            },
+        ),
+        "batch_norm": (
+            NOTHING,
+            {
+                "BatchNorm subtracts the mean of each feature over the batch, not the mean of "
+                "the row.": CENTERED,
+                "That gives the right outputs, but a shorter bias gives them, too: what does "
+                "BatchNorm subtract from every column?": BIAS,
+            },
+        ),
+    }
+)
+SHOWN = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm", "batch_norm": "BatchNorm"}
+
+
+@checker
+def check_bias(layer_norm: Any = None, rms_norm: Any = None, batch_norm: Any = None) -> str:
+    """Check the shortest bias that is equivalent to (5, 2, -1) before three norms.
+
+    Args:
+        layer_norm: three numbers, for a linear layer before LayerNorm.
+        rms_norm: three numbers, before RMSNorm.
+        batch_norm: three numbers, before BatchNorm in training.
+
+    Example:
+        >>> check_bias(layer_norm=(3, 0, -3), rms_norm=(0, 0, 0))
+        Not yet. RMSNorm: RMSNorm subtracts nothing, so it can't remove a bias.
+    """
+    answers = {"layer_norm": layer_norm, "rms_norm": rms_norm, "batch_norm": batch_norm}
+    for name, answer in answers.items():
+        right, mistakes = BIASES[name]
+        judge(
+            as_array(answer, (3,), f"Your bias for {SHOWN[name]}"),
+            np.array(right),
+            {f"{SHOWN[name]}: {text}": np.array(wrong) for text, wrong in mistakes.items()},
+            otherwise=f"{SHOWN[name]}: which biases differ from (5, 2, -1) only by something "
+            "that the norm subtracts again? Take the shortest.",
+            tolerance=0.01,
+        )
+    return "LayerNorm removes the mean of a bias, RMSNorm nothing, BatchNorm all of it."
+
+
+def _left(h: Array, p: float) -> Array:
+    return _ratio(h, 1 / (1 - p), 1.0)
 
 
 def _ratio(h: Array, squares: float, means: float) -> Array:
-    """What a reader gets who multiplies the mean of the squares and the mean by these factors."""
+    """What you get if you multiply the mean of the squares and the mean by these factors."""
     left: Array = h.var(axis=0) / (squares * (h**2).mean(axis=0) - (means * h.mean(axis=0)) ** 2)
     return left
 
@@ -128,19 +213,19 @@ VARIANCE_MISTAKES: Mapping[str, Callable[[Array, float], Array]] = MappingProxyT
         "That holds for features with mean 0. These have been through a ReLU.": (
             lambda h, p: np.full(h.shape[1], 1 - p)
         ),
-        "You divided by the share that is dropped. What is kept is divided by 1 - p.": (
+        "You divided by the fraction that is dropped. What is kept is divided by 1 - p.": (
             lambda h, p: _ratio(h, 1 / p, 1.0)
         ),
         "That is the other way around: the variance in evaluation goes into the numerator.": (
             lambda h, p: 1 / _left(h, p)
         ),
-        "That is a ratio of standard deviations. The variance is asked for.": (
+        "That is a ratio of standard deviations. The question asks for the variance.": (
             lambda h, p: np.sqrt(_left(h, p))
         ),
-        "Squares grow by the square of 1 / (1 - p), but only the share 1 - p of them is kept.": (
+        "Squares grow by the square of 1 / (1 - p), but only a fraction 1 - p of them is kept.": (
             lambda h, p: _ratio(h, 1 / (1 - p) ** 2, 1.0)
         ),
-        "This is dropout without the division by 1 - p, which keeps the mean as it is.": (
+        "This is dropout without the division by 1 - p, which is what keeps the mean unchanged.": (
             lambda h, p: _ratio(h, 1 - p, 1 - p)
         ),
     }
@@ -149,7 +234,7 @@ VARIANCE_MISTAKES: Mapping[str, Callable[[Array, float], Array]] = MappingProxyT
 
 @checker
 def check_variance_left(function: Callable[[Array, float], Any]) -> str:
-    r"""Check the variance that BatchNorm's outputs have in evaluation, with dropout before it.
+    r"""Check the variance of BatchNorm's outputs in evaluation, with dropout before it.
 
     .. math::
         \frac{\operatorname{Var}(h)}{\overline{h^2} / (1 - p) - \overline{h}^2}
@@ -157,7 +242,7 @@ def check_variance_left(function: Callable[[Array, float], Any]) -> str:
     Source: Li et al. 2019.
 
     Args:
-        function: takes `h` of shape `(N, H)`, features after a ReLU, and the share `p`; returns
+        function: takes `h` of shape `(N, H)`, features after a ReLU, and the dropout probability `p`; returns
             the variances, shape `(H,)`.
 
     Example:
@@ -165,21 +250,21 @@ def check_variance_left(function: Callable[[Array, float], Any]) -> str:
         Not yet. That holds for features with mean 0. These have been through a ReLU.
     """
     rng = np.random.default_rng(5)
-    for size, share in (((40, 3), 0.3), ((7, 7), 0.6)):
+    for size, p in (((40, 3), 0.3), ((7, 7), 0.6)):
         h = np.maximum(rng.normal(size=size) + 0.3, 0.0)
         with running():
-            answer = function(h.copy(), share)
+            answer = function(h.copy(), p)
         if answer is None:
             raise NotYet("Your function returns nothing.")
         judge(
             as_array(answer, (size[1],), "What your function returns"),
-            _left(h, share),
-            {text: wrong(h, share) for text, wrong in VARIANCE_MISTAKES.items()},
+            _left(h, p),
+            {text: wrong(h, p) for text, wrong in VARIANCE_MISTAKES.items()},
             otherwise="Compute the variance of the dropped features, E[(h m)^2] - E[h m]^2, where "
-            "m is 1 / (1 - p) with probability 1 - p and else 0.",
+            "m is 1 / (1 - p) with probability 1 - p and otherwise 0.",
             tolerance=1e-8,
         )
-    return "That is what is left of a variance of 1, up to epsilon."
+    return "That's what is left of a variance of 1, up to epsilon."
 
 
 class Block(nn.Module):
@@ -200,13 +285,13 @@ class Block(nn.Module):
         self.double()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the output, of the shape of `x`, `(N, features)`."""
+        """Return the output, with the shape of `x`, `(N, features)`."""
         h = torch.relu(self.norm1(self.linear1(x)))
         y: Tensor = x + self.norm2(self.linear2(h))
         return y
 
 
-# What to say of a block that is no identity, by what was set to 0.
+# What to say about a block that isn't the identity, by what was set to 0.
 NO_IDENTITY = {
     "norm1.weight": "That is the gain of the first norm. The last one ends the branch.",
     "linear2.weight": "The branch ends in a norm. It makes the bias of the last linear layer "
@@ -216,14 +301,14 @@ NO_IDENTITY = {
 
 @checker
 def check_start(function: Callable[[Block], Any]) -> str:
-    """Check a function that has a block start as the identity, and able to learn.
+    """Check a function that makes a block start as the identity, but still able to learn.
 
     Args:
-        function: takes a `Block` and changes where it starts, in place.
+        function: takes a `Block` and changes its initial values in place.
 
     Example:
         >>> check_start(lambda block: None)
-        Not yet. The block is not the identity at the start: its branch still adds something.
+        Not yet. The block doesn't start as the identity: its branch still adds something.
     """
     rng = np.random.default_rng(3)
     block = initialize_(Block(), rng)
@@ -241,19 +326,19 @@ def check_start(function: Callable[[Block], Any]) -> str:
         for name, text in NO_IDENTITY.items():
             if name in zeroed:
                 raise NotYet(text)
-        raise NotYet("The block is not the identity at the start: its branch still adds something.")
+        raise NotYet("The block doesn't start as the identity: its branch still adds something.")
     _train(block, x, target)
     stuck = [name for name, value in _values(block).items() if torch.equal(value, after[name])]
     if "norm1.weight" in stuck and "norm1.weight" in zeroed:
         raise NotYet(
-            "The block starts as the identity, but its first layer never learns. Behind the first "
-            "norm stands a ReLU: with gain and shift 0 it passes neither a value nor a gradient."
+            "The block starts as the identity, but its first layer never learns. The first norm is "
+            "followed by a ReLU: with gain and shift 0, neither a value nor a gradient gets through."
         )
     if stuck:
-        raise NotYet(f"These never move, in 20 steps: {', '.join(stuck)}.")
+        raise NotYet(f"These never change in 20 steps: {', '.join(stuck)}.")
     if zeroed != {"norm2.weight"}:
         raise NotYet(f"One gain is enough. You also set: {', '.join(sorted(zeroed))}.")
-    return "The identity at the start, and every parameter learns."
+    return "It starts as the identity, and every parameter learns."
 
 
 def _values(block: Block) -> dict[str, Tensor]:

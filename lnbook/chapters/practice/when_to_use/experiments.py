@@ -37,11 +37,11 @@ Batch = tuple[Tensor, Tensor]
 PIXELS, CLASSES, BATCH = 64, 10, 32
 PLACES = ("none", "before", "after")
 STARTS = {"torch": 1.0, "he": 6**0.5}  # standard deviations of (3n)^-1/2 and (2/n)^1/2
-ORDERS = ("before each norm", "behind each norm", "behind the last norm")
+ORDERS = ("before each norm", "after each norm", "after the last norm")
 NORMS = ("LN", "BN")
 GAINS = ("one", "scaled", "zero")
 EPS = 1e-5
-WEIGHTS, ORDER, MASKS = range(3)  # each use of a seed has a generator of its own
+WEIGHTS, ORDER, MASKS = range(3)  # each use of a seed has its own generator
 
 
 class _Linears(nn.Module):
@@ -127,7 +127,7 @@ def _generators(seeds: Sequence[int], use: int) -> list[np.random.Generator]:
 
 
 def _batches(seeds: Sequence[int], steps: int) -> Iterator[Batch]:
-    """Batches for each network, in an order of its own."""
+    """Batches for each network, in its own order."""
     digits = _digits()
     streams = [
         minibatches(rng, digits.train_x, digits.train_y, batch_size=BATCH, steps=steps)
@@ -159,7 +159,7 @@ def _fit(model: nn.Module, seeds: Sequence[int], lr: float, steps: int, label: s
 
 @torch.no_grad()
 def _test(model: nn.Module, count: int) -> tuple[Array, Array]:
-    """For each network, mean cross-entropy and share of right answers on the test digits."""
+    """For each network, mean cross-entropy and accuracy on the test digits."""
     digits = _digits()
     scores = model(digits.test_x.expand(count, -1, -1))
     losses = [functional.cross_entropy(part, digits.test_y).item() for part in scores]
@@ -183,7 +183,7 @@ def train_plain(
 ) -> Array:
     """Train plain networks on digits, with a LayerNorm before or after each ReLU, or none.
 
-    The hidden layers have 32 features. A seed decides on weights and batches, so that the three
+    The hidden layers have 32 features. A seed determines weights and batches, so that the three
     places start alike and see the same images. Adam, batches of 32.
 
     Args:
@@ -191,12 +191,12 @@ def train_plain(
         depth: how many hidden layers, at least 1.
         lr: the learning rate.
         start: "torch" for PyTorch's default weights; "he" for weights 6 ** 0.5 times as large,
-            with a variance of 2/n for n inputs, and biases of 0 (He et al. 2015).
+            with variance 2/n for n inputs, and biases of 0 (He et al. 2015).
         steps: how many batches.
         seeds: a network for each.
 
     Returns:
-        The share of the test digits that each network names rightly, shape `(S,)`.
+        The test accuracy of each network, shape `(S,)`.
 
     Raises:
         ValueError: `place` or `start` is not known, or `depth` is below 1.
@@ -215,12 +215,12 @@ def train_plain(
     for number in range(depth):
         layers.append(_Linears(generators, width if number else PIXELS, width))
         norm = _Norms("LN", len(seeds), width)
-        behind: dict[str, list[nn.Module]] = {
+        after: dict[str, list[nn.Module]] = {
             "none": [nn.ReLU()],
             "before": [norm, nn.ReLU()],
             "after": [nn.ReLU(), norm],
         }
-        layers += behind[place]
+        layers += after[place]
     model = nn.Sequential(*layers, _Linears(generators, width, CLASSES))
     if start != "torch":
         with torch.no_grad():
@@ -253,8 +253,8 @@ def train_deep_residual(
         seeds: a network for each; the same weights for all gains.
 
     Returns:
-        The loss of each step, averaged over the networks, shape `(steps,)`; and the share of
-        right answers on the test digits for each network, shape `(S,)`.
+        The loss of each step, averaged over the networks, shape `(steps,)`; and the test
+        accuracy of each network, shape `(S,)`.
 
     Raises:
         ValueError: `gain` is not known.
@@ -280,19 +280,19 @@ def train_deep_residual(
 
 @dataclass(frozen=True)
 class DropoutResult:
-    """How networks that were trained with dropout do in evaluation, a number for each seed.
+    """How networks trained with dropout do in evaluation, with one number per seed.
 
     Attributes:
         loss: mean cross-entropy of the test digits, shape `(S,)`.
-        right: share of the test digits that are named rightly, shape `(S,)`.
-        remeasured: the loss once BN's running statistics were replaced by those of the training
-            digits in evaluation, without dropout, shape `(S,)`. Equal to `loss` for LN.
+        right: test accuracy, shape `(S,)`.
+        remeasured: the loss after BN's running statistics have been replaced by those of the
+            training digits in evaluation, without dropout, shape `(S,)`. Equal to `loss` for LN.
         ratio: for the last norm of each network, the variance of its inputs over the training
             digits in evaluation, divided by the running variance; the median over the features,
             shape `(S,)`. NaN for LN, which has no running variance.
 
     Example:
-        >>> result = train_with_dropout("BN", "behind each norm", steps=20, seeds=[0, 1, 2])
+        >>> result = train_with_dropout("BN", "after each norm", steps=20, seeds=[0, 1, 2])
         >>> result.loss.shape, result.ratio.shape
         ((3,), (3,))
     """
@@ -318,21 +318,21 @@ def train_with_dropout(
 
     Args:
         norm: "LN" or "BN".
-        order: where dropout stands: "before each norm" (between ReLU and norm), "behind each
-            norm", or "behind the last norm" only.
-        share: the share that is dropped, at least 0 and less than 1.
+        order: where dropout goes: "before each norm" (between ReLU and norm), "after each
+            norm", or "after the last norm" only.
+        share: the fraction that is dropped, at least 0 and less than 1.
         lr: the learning rate.
         steps: how many batches.
         seeds: a network for each; weights and batches are the same for all settings.
 
     Returns:
-        What the networks do in evaluation.
+        How the networks do in evaluation.
 
     Raises:
         ValueError: `norm` or `order` is not known, or `share` is out of range.
 
     Example:
-        >>> result = train_with_dropout("LN", "behind each norm", steps=80, seeds=[0, 1])
+        >>> result = train_with_dropout("LN", "after each norm", steps=80, seeds=[0, 1])
         >>> result.loss.shape, bool((result.remeasured == result.loss).all())
         ((2,), True)
     """
@@ -351,7 +351,7 @@ def train_with_dropout(
         if order == "before each norm":
             layers += [drop, normalize]
         else:
-            layers += [normalize, drop] if last or order == "behind each norm" else [normalize]
+            layers += [normalize, drop] if last or order == "after each norm" else [normalize]
     model = nn.Sequential(*layers, _Linears(generators, width, CLASSES))
     _fit(model, seeds, lr, steps, f"{norm}, {order}")
     loss, right = _test(model, count)
@@ -378,7 +378,7 @@ def _remeasure(model: nn.Sequential, count: int) -> Array:
 
 @torch.no_grad()
 def critic_values(norm: bool, distances: Sequence[float], seeds: Sequence[int] = range(5)) -> Array:
-    """Ask new critics for values far away from where training data would lie.
+    """Ask untrained critics for values far away from where training data would lie.
 
     A critic has four inputs and two hidden layers of 64 features, each linear, LayerNorm if
     asked for, and ReLU. Its inputs are 32 normal rows times the distance.

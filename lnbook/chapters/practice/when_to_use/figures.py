@@ -21,11 +21,11 @@ MOST = 4  # lines
 
 
 def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
-    """Draw a decision guide: questions from top to bottom, and to the right what follows a yes.
+    """Draw a decision guide: questions from top to bottom, each with advice on its right.
 
     Args:
-        steps: for each question its text and the advice if the answer is yes; lines are broken
-            where the texts break them.
+        steps: for each question its text and the advice if the answer is yes. Lines break where
+            the texts have line breaks.
         otherwise: the advice if every answer is no.
 
     Returns:
@@ -102,13 +102,13 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
 
 
 def shares(percent: Mapping[str, float]) -> Figure:
-    """Draw several shares of a whole, in percent, on a logarithmic scale.
+    """Draw several percentages as bars on a logarithmic scale.
 
     Args:
-        percent: for each bar its label and the share, more than 0 and at most 100.
+        percent: for each bar its label and the percentage, more than 0 and at most 100.
 
     Returns:
-        A bar with its number for each.
+        A labeled bar for each.
 
     Raises:
         ValueError: if there is no bar, or a share is out of range.
@@ -133,7 +133,7 @@ def shares(percent: Mapping[str, float]) -> Figure:
     axes.set_xticklabels([f"{10.0**k:g}" for k in range(int(np.log10(least)), 3)])
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel("share of the norms in percent, logarithmic scale")
+    axes.set_xlabel("norms, in percent of the total (log scale)")
     axes.grid(axis="x")
     return figure
 
@@ -142,7 +142,7 @@ def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], labe
     """Draw positive values against distances, both on logarithmic scales.
 
     Args:
-        lines: for each line its label and its values, shape `(S, K)`: a run a row.
+        lines: for each line its label and its values, shape `(S, K)`, one row per run.
         distances: the K distances.
         label: what the values are.
 
@@ -150,7 +150,7 @@ def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], labe
         A line through the means for each, with a band from the smallest to the largest run.
 
     Raises:
-        ValueError: if there is no line, more than four, or a shape does not fit.
+        ValueError: if there is no line, more than four, or a shape doesn't fit.
 
     Example:
         >>> figure = by_distance({"plain": [[1.0, 10.0], [3.0, 30.0]]}, [1, 10], "value")

@@ -8,7 +8,7 @@ from torch import nn
 from lnbook.chapters.practice.when_to_use import exercises
 from lnbook.chapters.shared.checker import Verdict
 
-RIGHT = {"a": "LN", "b": "keep", "c": "IN", "d": "none", "e": "BN", "f": "GN"}
+RIGHT = {"a": "LN", "b": "keep", "c": "IN", "d": "none", "e": "BN", "f": "GN", "g": "RMSNorm"}
 
 
 def refusal(verdict: Verdict) -> str:
@@ -18,15 +18,43 @@ def refusal(verdict: Verdict) -> str:
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_choices_wrong(name: str) -> None:
-    right, messages = exercises.CHOICES[name]
+    good, messages = exercises.CHOICES[name]
     for word in exercises.WORDS:
-        if word != right:
-            message = refusal(exercises.check_choices(**RIGHT | {name: word}))
-            assert message.startswith(f"{name}: {messages.get(word, 'That does not suit')}")
-    assert set(messages) <= set(exercises.WORDS) - {right}
+        verdict = exercises.check_choices(**RIGHT | {name: word})
+        assert verdict.correct == (word in good)
+        if word not in good:
+            message = refusal(verdict)
+            assert message.startswith(f"{name}: {messages.get(word, 'That doesn')}")
+    assert set(messages) <= set(exercises.WORDS) - set(good)
     for odd in ("layernorm", ["LN"]):
         message = refusal(exercises.check_choices(**RIGHT | {name: odd}))
-        assert f"{name} should be one of LN, BN" in message
+        assert f"{name} should be one of LN, RMSNorm, BN" in message
+
+
+@pytest.mark.parametrize("name", exercises.BIASES)
+def test_a_bias_that_is_called_equivalent_is_and_a_shorter_one_is_not(name: str) -> None:
+    rng = np.random.default_rng(4)
+    x, weight = torch.from_numpy(rng.normal(size=(6, 4))), torch.from_numpy(rng.normal(size=(3, 4)))
+
+    def output(bias) -> torch.Tensor:
+        z = x @ weight.T + torch.tensor(bias, dtype=torch.float64)
+        return {
+            "layer_norm": lambda: nn.functional.layer_norm(z, (3,)),
+            "rms_norm": lambda: nn.functional.rms_norm(z, (3,)),
+            "batch_norm": lambda: nn.functional.batch_norm(z, None, None, training=True),
+        }[name]()
+
+    right, _ = exercises.BIASES[name]
+    assert torch.allclose(output(right), output(exercises.BIAS))
+    shorter = 0.9 * np.array(right)
+    assert not right[0] or not torch.allclose(output(shorter), output(exercises.BIAS))
+
+
+def test_mistakes_with_biases_are_named() -> None:
+    good = {name: right for name, (right, _) in exercises.BIASES.items()}
+    for name, (_, mistakes) in exercises.BIASES.items():
+        for text, wrong in mistakes.items():
+            assert text in refusal(exercises.check_bias(**good | {name: wrong}))
 
 
 def by_moments(h, p):
@@ -68,6 +96,12 @@ ANSWERS = {
         ("Correct.", *RIGHT.values()),
         ("b is still missing", "LN"),
     ],
+    exercises.check_bias: [
+        ("Correct.", [3, 0, -3], (5.0, 2.0, -1.0), np.zeros(3)),
+        ("Your bias for LayerNorm",),
+        ("should be numbers of shape (3,)", (3, 0)),
+        ("RMSNorm: which biases differ", (3, 0, -3), (1, 1, 1)),
+    ],
     exercises.check_variance_left: [
         ("Correct.", by_moments),
         *exercises.VARIANCE_MISTAKES.items(),
@@ -79,11 +113,11 @@ ANSWERS = {
         ("its branch still adds something", lambda block: None),
         ("the gain of the first norm", zero("norm1.weight")),
         ("It makes the bias of the last linear layer large", zero("linear2.weight")),
-        ("it passes neither a value nor a gradient", zero("norm1.weight", "norm2.weight")),
+        ("neither a value nor a gradient gets through", zero("norm1.weight", "norm2.weight")),
         ("You also set: linear2.weight", zero("norm2.weight", "linear2.weight")),
         ("You also set: linear2.bias, linear2.weight", zero("linear2.weight", "linear2.bias")),
         (
-            "never move, in 20 steps: linear1.weight, linear1.bias.",
+            "never change in 20 steps: linear1.weight, linear1.bias.",
             zero("norm2.weight", frozen=["linear1.weight", "linear1.bias"]),
         ),
         ("its branch still adds", lambda block: block.norm2.requires_grad_(False)),

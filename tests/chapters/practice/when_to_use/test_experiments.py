@@ -101,13 +101,13 @@ def test_plain_networks_have_the_norm_where_it_is_asked_for(
     assert not he[2].bias.any()
 
 
-def test_dropout_stands_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_goes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     models = captured(monkeypatch)
     for order in experiments.ORDERS:
         experiments.train_with_dropout("LN", order, seeds=[0])
-    before, behind, last = map(kinds, models)
+    before, after, last = map(kinds, models)
     assert before == ["Linears", "ReLU", "Dropouts", "Norms"] * 2 + ["Linears"]
-    assert behind == ["Linears", "ReLU", "Norms", "Dropouts"] * 2 + ["Linears"]
+    assert after == ["Linears", "ReLU", "Norms", "Dropouts"] * 2 + ["Linears"]
     assert last == ["Linears", "ReLU", "Norms"] * 2 + ["Dropouts", "Linears"]
 
 
@@ -157,8 +157,8 @@ def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(ValueError, match="expected gain to be one of .* but got 'two'"):
         experiments.train_deep_residual("two")
     with pytest.raises(ValueError, match="expected norm to be one of .* but got 'GN'"):
-        experiments.train_with_dropout("GN", "behind each norm")
+        experiments.train_with_dropout("GN", "after each norm")
     with pytest.raises(ValueError, match="expected order to be one of .* but got 'first'"):
         experiments.train_with_dropout("LN", "first")
     with pytest.raises(ValueError, match="share to be at least 0 and less than 1, but got 1"):
-        experiments.train_with_dropout("LN", "behind each norm", 1.0)
+        experiments.train_with_dropout("LN", "after each norm", 1.0)
