@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
-__all__ = ["check_decayed_gain", "check_fold", "check_rename"]
+__all__ = ["check_causes", "check_decayed_gain", "check_fold", "check_rename"]
 
 Array = NDArray[np.float64]
 Folded = tuple[Array, Array]
-Fold = Callable[[Array, Array, Array, Array], Folded]
+Fold = Callable[[Array, Array, Array], Folded]
 State = dict[str, Any]
 
 RATE, DECAY, STEPS = 1e-3, 0.1, 5000
@@ -23,7 +23,7 @@ RATE, DECAY, STEPS = 1e-3, 0.1, 5000
 
 @checker
 def check_decayed_gain(gain: Any = None) -> str:
-    r"""Check what AdamW's decay leaves of a gain that receives no gradient.
+    r"""Check what AdamW's decay leaves of a gain whose gradient is always 0.
 
     The gain starts at 1; the learning rate is 0.001, the decay 0.1, and there are 5,000 steps.
 
@@ -38,22 +38,22 @@ def check_decayed_gain(gain: Any = None) -> str:
 
     Example:
         >>> check_decayed_gain(0.5)
-        Not yet. Each step takes its share of what is left, not of the first value.
+        Not yet. Each step takes a fraction of what is left, not of the initial value.
     """
     answer = as_array(gain, (), "Your gain")
     right = (1 - RATE * DECAY) ** STEPS
     mistakes = {
-        "Each step takes its share of what is left, not of the first value.": (
+        "Each step takes a fraction of what is left, not of the initial value.": (
             1 - RATE * DECAY * STEPS
         ),
-        "That is what is lost. What is left?": 1 - right,
-        "That is without the decay rate: the share of a step is learning rate times decay.": (
+        "That's what is lost. What is left?": 1 - right,
+        "That leaves out the decay: each step removes a fraction learning rate times decay.": (
             (1 - RATE) ** STEPS
         ),
-        "That is without the learning rate: the share of a step is learning rate times decay.": (
+        "That leaves out the learning rate: a step removes a fraction learning rate times decay.": (
             (1 - DECAY) ** STEPS
         ),
-        "No gradient does not mean no change: AdamW applies its decay all the same.": 1.0,
+        "A gradient of 0 doesn't mean no change: AdamW applies its decay all the same.": 1.0,
         "Decay pulls toward 0, so the gain becomes smaller.": (1 + RATE * DECAY) ** STEPS,
     }
     judge(
@@ -61,100 +61,142 @@ def check_decayed_gain(gain: Any = None) -> str:
         np.array(right),
         {text: np.array(wrong) for text, wrong in mistakes.items()},
         otherwise="Each step multiplies the gain by 1 - learning rate * decay. "
-        "Multiply that as often as there are steps.",
+        "Raise that to the number of steps.",
         tolerance=0.006,
     )
-    return f"A gain without a gradient falls to {right:.3f}."
+    return f"A gain whose gradient is always 0 falls to {right:.3f}."
 
 
-def _fold(w: Array, b: Array, gamma: Array, beta: Array) -> Folded:
-    return w * gamma, b + w @ beta
+def _fold(w: Array, gamma: Array, beta: Array) -> Folded:
+    return w * gamma, beta / gamma
 
 
 FOLD_MISTAKES: Mapping[str, Fold] = MappingProxyType(
     {
         "It multiplies the rows of W by gamma. gamma belongs to what W reads: its columns.": (
-            lambda w, b, g, beta: (w * g[:, None], b + w @ beta)
+            lambda w, g, beta: (w * g[:, None], beta / g)
         ),
-        "It multiplies beta by the new W. beta comes after gamma: use the W you were given.": (
-            lambda w, b, g, beta: (w * g, b + (w * g) @ beta)
+        "It leaves beta as it was. If you factor gamma out of the sum, what's left of beta?": (
+            lambda w, g, beta: (w * g, beta)
         ),
-        "It loses the old bias b.": lambda w, b, g, beta: (w * g, w @ beta),
-        "It loses beta: what the norm adds reaches the output as W beta.": (
-            lambda w, b, g, beta: (w * g, b)
+        "It multiplies beta by gamma. Factoring gamma out of the sum divides beta by it.": (
+            lambda w, g, beta: (w * g, beta * g)
         ),
-        "It adds beta itself. beta passes through W first.": lambda w, b, g, beta: (
-            w * g,
-            b + beta,
+        "It loses beta.": lambda w, g, beta: (w * g, np.zeros_like(beta)),
+        "It divides W by gamma. The new W does what gamma did: multiply.": (
+            lambda w, g, beta: (w / g, beta / g)
         ),
-        "It divides by gamma. The new W does what gamma did: multiply.": (
-            lambda w, b, g, beta: (w / g, b + w @ beta)
+        "It leaves W as it was, so gamma is lost.": lambda w, g, beta: (w, beta / g),
+        "It sends beta through W. The new beta is added before the ReLU, one entry per feature.": (
+            lambda w, g, beta: (w * g, w @ beta)
         ),
-        "It leaves W as it was, so gamma is lost.": lambda w, b, g, beta: (w, b + w @ beta),
-        "It multiplies b by gamma. b is added after W, where gamma has no part.": (
-            lambda w, b, g, beta: (w * g, b * g + w @ beta)
-        ),
-        "It applies W transposed to beta.": lambda w, b, g, beta: (w * g, b + w.T @ beta),
     }
 )
 
 
 @checker
 def check_fold(fold: Fold) -> str:
-    r"""Check a function that folds gamma and beta of a norm into the linear layer after it.
+    r"""Check a function that folds the gains of a norm through a ReLU into the next layer.
 
-    Calls `fold(weight, bias, gamma, beta)` with NumPy arrays, as PyTorch keeps them: `weight` of
-    shape (outputs, features).
+    Calls `fold(weight, gamma, beta)` with NumPy arrays: `weight` of shape (outputs, features),
+    as PyTorch stores it, and positive `gamma`.
 
     .. math::
-        W (\gamma \odot \hat{x} + \beta) + b = W' \hat{x} + b'
+        W \operatorname{relu}(\gamma \odot \hat{x} + \beta)
+        = W' \operatorname{relu}(\hat{x} + \beta')
 
     Args:
-        fold: returns the new weight and the new bias.
+        fold: returns the new weight and the new beta.
 
     Example:
-        >>> check_fold(lambda weight, bias, gamma, beta: (weight * gamma, bias))
-        Not yet. It loses beta: what the norm adds reaches the output as W beta.
+        >>> check_fold(lambda weight, gamma, beta: (weight, beta / gamma))
+        Not yet. It leaves W as it was, so gamma is lost.
     """
     if not callable(fold):
         raise NotYet(f"Give the function itself, not {fold!r}.")
     rng = np.random.default_rng(2023)
     # First a square matrix: there a mistake about rows and columns gives an answer too.
     for outputs, features in ((3, 3), (2, 4), (5, 3)):
-        weight, bias = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
-        gamma, beta = rng.normal(1.0, 0.5, features), rng.normal(size=features)
-        _check_fold(fold, (weight, bias, gamma, beta))
-    return "The linear layer now does what gamma and beta did."
+        weight, beta = rng.normal(size=(outputs, features)), rng.normal(size=features)
+        gamma = rng.uniform(0.5, 2.0, features)
+        _check_fold(fold, (weight, gamma, beta))
+    return "The next layer now does what gamma did, for any input."
 
 
-def _check_fold(fold: Fold, given: tuple[Array, Array, Array, Array]) -> None:
-    weight, bias, _, _ = given
+def _check_fold(fold: Fold, given: tuple[Array, Array, Array]) -> None:
+    weight, _, beta = given
     copies = tuple(array.copy() for array in given)
     with running(context=f"weight had the shape {weight.shape}"):
         answer: Any = fold(*copies)
     if answer is None or answer is ...:
         raise NotYet("Your function returns nothing. Did you forget `return`?")
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise NotYet("Your function should return two arrays: weight and bias.")
+        raise NotYet("Your function should return two arrays: the new weight and the new beta.")
     new_weight = as_array(answer[0], weight.shape, "Your new weight")
-    new_bias = as_array(answer[1], bias.shape, "Your new bias")
+    new_beta = as_array(answer[1], beta.shape, "Your new beta")
     judge(
-        np.concatenate([new_weight.ravel(), new_bias]),
+        np.concatenate([new_weight.ravel(), new_beta]),
         _flat(_fold, given),
         {text: _flat(mistake, given) for text, mistake in FOLD_MISTAKES.items()},
-        otherwise="Weight and bias are not both right. "
-        "Write W (gamma * xhat + beta) + b out, and sort by what multiplies xhat.",
+        otherwise="The weight and beta aren't both right. "
+        "Factor gamma out of gamma * xhat + beta, then pull it through the ReLU.",
         tolerance=1e-8,
     )
     if not all(map(np.array_equal, given, copies)):
         raise NotYet("Your function changes its arguments. Return new arrays.")
 
 
-def _flat(fold: Fold, given: tuple[Array, Array, Array, Array]) -> Array:
+def _flat(fold: Fold, given: tuple[Array, Array, Array]) -> Array:
     try:
         return np.concatenate([part.ravel() for part in fold(*given)])
     except ValueError:  # shapes that this mistake cannot have
         return np.zeros(0)
+
+
+CAUSES = ("dropped bias", "epsilon", "old gradient", "overflow", "padding", "replaced")
+# For each report its cause, and the reply to any other cause.
+REPORTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "a": ("overflow", "In float16, what makes a normalized row 0, and what's left then?"),
+        "b": ("epsilon", "What matters next to a small variance, but not next to 1?"),
+        "c": ("replaced", "The gains get gradients but no step. What does the optimizer hold?"),
+        "d": ("padding", "What's added to a short sentence in a batch with a longer one?"),
+        "e": ("old gradient", "Freezing stops new gradients. What could be left of earlier ones?"),
+        "f": ("dropped bias", "What does a norm add to every row, whatever the row is?"),
+    }
+)
+
+
+@checker
+def check_causes(
+    a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None
+) -> str:
+    """Check which cause belongs to which bug report.
+
+    Args:
+        a: the same vector for different rows, in float16.
+        b: right on normal data, wrong on small embeddings.
+        c: gains that never change.
+        d: a mean that depends on the longest sentence.
+        e: frozen gains that move in the first step.
+        f: outputs that are off by the same vector.
+
+    Each answer is "dropped bias", "epsilon", "old gradient", "overflow", "padding" or "replaced".
+
+    Example:
+        >>> check_causes(a="padding")
+        Not yet. a: In float16, what makes a normalized row 0, and what's left then?
+    """
+    answers = {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f}
+    for name, answer in answers.items():
+        cause, reply = REPORTS[name]
+        if answer is None or answer is ...:
+            raise NotYet(f"{name} is still missing.")
+        if not isinstance(answer, str) or answer not in CAUSES:
+            raise NotYet(f"{name} should be one of {', '.join(CAUSES)}, but is {answer!r}.")
+        if answer != cause:
+            raise NotYet(f"{name}: {reply}")
+    return "All six. The fix for each is in its recipe."
 
 
 OLD: Mapping[str, int] = MappingProxyType(
@@ -203,14 +245,14 @@ def _swapped(state: Mapping[str, Any]) -> State:
 RENAME_MISTAKES: Mapping[str, Callable[[Mapping[str, Any]], State]] = MappingProxyType(
     {
         "It replaces the words anywhere: 'alphabeta' became 'alphabias'.": _by_replacing,
-        "It renames layer_scale.gamma, which is no norm and is called gamma to this day.": (
+        "It renames layer_scale.gamma, which isn't a norm and is still called gamma.": (
             _by_last_word
         ),
         "It swaps them: gamma is the weight, beta the bias.": _swapped,
-        "It drops the keys that need no new name.": lambda state: {
+        "It drops the keys that don't need a new name.": lambda state: {
             _renamed(k): v for k, v in state.items() if _renamed(k) != k
         },
-        "It keeps the old keys beside the new ones, so that a strict load refuses them.": (
+        "It keeps the old keys along with the new ones, so a strict load fails.": (
             lambda state: {**state, **{_renamed(k): v for k, v in state.items()}}
         ),
         "It renames gamma only.": lambda state: {
@@ -223,7 +265,7 @@ RENAME_MISTAKES: Mapping[str, Callable[[Mapping[str, Any]], State]] = MappingPro
 
 @checker
 def check_rename(rename: Callable[[State], State]) -> str:
-    """Check a function that gives the LayerNorms of an old state dict their present names.
+    """Check a function that gives the LayerNorms of an old state dict their current names.
 
     Calls `rename(state)` with a dict from names to values. Keys that end in `.LayerNorm.gamma`
     or `.LayerNorm.beta` should end in `.LayerNorm.weight` and `.LayerNorm.bias`; all others
@@ -250,14 +292,14 @@ def check_rename(rename: Callable[[State], State]) -> str:
     if answer == right:
         if state != OLD:
             raise NotYet("Your function changes the dict it is given. Return a new one.")
-        return "The norms have their present names, and nothing else has moved."
+        return "The norms have their current names, and nothing else has changed."
     for message, mistake in RENAME_MISTAKES.items():
         if answer == mistake(OLD):
             raise NotYet(message)
     for key in right:
         if key not in answer:
-            raise NotYet(f"The key {key!r} should be there, but is not.")
+            raise NotYet(f"The key {key!r} should be there, but isn't.")
     for key in answer:
         if key not in right:
             raise NotYet(f"The key {key!r} should not be there.")
-    raise NotYet("The names are right, but values have moved to other names.")
+    raise NotYet("The names are right, but some values have moved to other names.")

@@ -26,12 +26,12 @@ BATCH, RATE, EVERY = 64, 3e-3, 50
 
 @dataclass(frozen=True)
 class DecayRun:
-    """What happened to the gains in a run, and how good the network became.
+    """What happened to the gains in a run, and how accurate the network became.
 
     Attributes:
         steps: the steps after which the gains were read: 0 and every 50th.
-        gains: at these steps, the mean of all gains of the norms, taken without their signs.
-        accuracy: the share of the 450 test images that were told right at the end.
+        gains: at these steps, the mean absolute value of all gains.
+        accuracy: accuracy on the 450 test images at the end.
 
     Example:
         >>> run = train_with_decay("nothing", 0.1, steps=0)
@@ -50,20 +50,20 @@ def train_with_decay(
     """Train a small network with two LayerNorms on handwritten digits by AdamW.
 
     The network has two hidden layers of 32 features, each `relu(LayerNorm(W x + b))`, and a
-    linear layer to ten classes. Batches of 64, learning rate 3e-3. Starting values and batches
-    follow from `seed` alone, so that runs which differ in what decays can be compared.
+    linear layer to ten classes. Batches of 64, learning rate 3e-3. Initial values and batches
+    depend on `seed` alone, so that runs that differ only in what decays can be compared.
 
     Args:
         decayed: "nothing", "matrices" (what `decay_groups` decays) or "everything".
         weight_decay: the decay of what decays.
-        seed: what starting values and batches start from.
+        seed: the seed of initial values and batches.
         steps: how many updates.
 
     Returns:
-        The gains on the way and the accuracy after the last step.
+        The gains during training and the accuracy after the last step.
 
     Raises:
-        ValueError: `decayed` is something else.
+        ValueError: `decayed` is none of these.
 
     Example:
         >>> train_with_decay("nothing", 0.1, steps=0).gains

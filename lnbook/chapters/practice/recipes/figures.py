@@ -14,19 +14,19 @@ __all__ = ["gains_over_training"]
 
 
 def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Figure:
-    """Draw how the gains of a network move in training, for several seeds.
+    """Draw how the gains of a network change during training, for several seeds.
 
     Args:
         steps: the steps, shape `(T,)`.
-        gains: for each way to train, at most three, its label and the mean gains, one row for
-            each seed, shape `(S, T)`.
+        gains: for each way to train, at most three, its label and the mean gains, one row per
+            seed, shape `(S, T)`.
 
     Returns:
-        One line for the mean over the seeds of each, a band from the smallest to the largest
-        seed, and a thin line at 1, where gains start.
+        For each way, a line for the mean over the seeds and a band from the smallest to the
+        largest; and a thin line at 1, where gains start.
 
     Raises:
-        ValueError: if there is no way or more than three, or a shape does not fit.
+        ValueError: if there are no ways or more than three, or a shape doesn't fit.
 
     Example:
         >>> figure = gains_over_training([0, 50], {"decay": [[1.0, 0.8], [1.0, 0.6]]})
@@ -49,7 +49,7 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
         style = line_style(number, markersize=5, label=label)
         axes.fill_between(x, rows.min(0), rows.max(0), color=style["color"], alpha=0.2, linewidth=0)
         axes.plot(x, rows.mean(0), **style)
-    axes.set(xlabel="step of training", ylim=(0.0, None))
+    axes.set(xlabel="training step", ylim=(0.0, None))
     axes.set_title("mean gain of the norms")
     axes.grid()
     figure.legend(loc="outside lower center", ncols=1)

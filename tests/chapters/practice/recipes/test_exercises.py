@@ -18,21 +18,22 @@ def test_decayed_gain_right_is_what_adamw_leaves() -> None:
     assert exercises.check_decayed_gain(gain.item() ** 100).correct
 
 
-def by_matrix(weight, bias, gamma, beta):
-    return torch.tensor(weight @ np.diag(gamma)), torch.tensor(bias + (weight * beta).sum(1))
+def by_matrix(weight, gamma, beta):
+    return torch.tensor(weight @ np.diag(gamma)), torch.tensor(beta / gamma)
 
 
-def test_fold_right_keeps_the_output_of_torch() -> None:
+def test_fold_right_keeps_the_output_and_needs_positive_gains() -> None:
     rng = np.random.default_rng(0)
-    norm, linear = torch.nn.LayerNorm(4).double(), torch.nn.Linear(4, 3).double()
-    with torch.no_grad():
-        for p in (*norm.parameters(), *linear.parameters()):
-            p.copy_(torch.from_numpy(rng.normal(size=tuple(p.shape))))
-        x = torch.from_numpy(rng.normal(size=(5, 4)))
-        given = (linear.weight, linear.bias, norm.weight, norm.bias)
-        w, b = by_matrix(*(p.detach().numpy() for p in given))
-        folded = torch.nn.functional.layer_norm(x, (4,)) @ w.T + b
-        torch.testing.assert_close(folded, linear(norm(x)), rtol=0, atol=1e-12)
+    weight, beta, x = rng.normal(size=(3, 4)), rng.normal(size=4), rng.normal(size=(5, 4))
+
+    def outputs(gamma):
+        w, b = (part.numpy() for part in by_matrix(weight, gamma, beta))
+        return np.maximum(gamma * x + beta, 0) @ weight.T, np.maximum(x + b, 0) @ w.T
+
+    gamma = rng.uniform(0.5, 2.0, 4)
+    np.testing.assert_allclose(*outputs(gamma), rtol=0, atol=1e-12)
+    before, after = outputs(-gamma)
+    assert np.abs(before - after).max() > 0.1
 
 
 def by_pattern(state):
@@ -41,15 +42,27 @@ def by_pattern(state):
     return {re.sub(pattern, lambda m: ends[m[1]], key): value for key, value in state.items()}
 
 
+CAUSES = [cause for cause, _ in exercises.REPORTS.values()]
+
+
+@pytest.mark.parametrize("name", exercises.REPORTS)
+def test_a_wrong_cause_gets_the_reply_for_its_report(name: str) -> None:
+    right = dict(zip(exercises.REPORTS, CAUSES, strict=True))
+    for cause in set(exercises.CAUSES) - {right[name]}:
+        verdict = exercises.check_causes(**right | {name: cause})
+        assert verdict.message == f"{name}: {exercises.REPORTS[name][1]}"
+    assert sorted(CAUSES) == sorted(exercises.CAUSES)
+
+
 # For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_decayed_gain: [
         ("Correct.", 0.61),
         ("of what is left", 0.5),
-        ("That is what is lost", 0.393),
-        ("without the decay rate", 0.0067),
-        ("without the learning rate", 0.0),
-        ("No gradient does not mean no change", 1.0),
+        ("That's what is lost", 0.393),
+        ("leaves out the decay", 0.0067),
+        ("leaves out the learning rate", 0.0),
+        ("A gradient of 0 doesn't mean no change", 1.0),
         ("Decay pulls toward 0", 1.6487),
         ("Each step multiplies the gain", 0.62),
     ],
@@ -59,10 +72,16 @@ ANSWERS = {
         ("Give the function itself", 3),
         ("Did you forget `return`?", lambda *_: None),
         ("should return two arrays", lambda w, *_: w),
-        ("Your new weight should be numbers of shape (3, 3)", lambda w, b, g, beta: (w[:1], b)),
-        ("Your new bias should be numbers of shape (3,)", lambda w, b, g, beta: (w * g, 0.0)),
-        ("are not both right", lambda *given: (by_matrix(*given)[0] + 5e-8, by_matrix(*given)[1])),
-        ("changes its arguments", lambda w, b, g, beta: (w * g, np.add(b, w @ beta, out=b))),
+        ("Your new weight should be numbers of shape (3, 3)", lambda w, g, beta: (w[:1], beta)),
+        ("Your new beta should be numbers of shape (3,)", lambda w, g, beta: (w * g, 0.0)),
+        ("aren't both right", lambda *given: (by_matrix(*given)[0] + 5e-8, by_matrix(*given)[1])),
+        ("changes its arguments", lambda w, g, beta: (w * g, np.divide(beta, g, out=beta))),
+    ],
+    exercises.check_causes: [
+        ("Correct.", *CAUSES),
+        ("a is still missing", ...),
+        ("f is still missing", *CAUSES[:5]),
+        ("b should be one of dropped bias, epsilon", "overflow", "eps"),
     ],
     exercises.check_rename: [
         ("Correct.", by_pattern),
