@@ -242,8 +242,8 @@ def check_variance_left(function: Callable[[Array, float], Any]) -> str:
     Source: Li et al. 2019.
 
     Args:
-        function: takes `h` of shape `(N, H)`, features after a ReLU, and the dropout probability `p`; returns
-            the variances, shape `(H,)`.
+        function: takes `h` of shape `(N, H)`, features after a ReLU, and the dropout probability
+            `p`; returns the variances, shape `(H,)`.
 
     Example:
         >>> check_variance_left(lambda h, p: np.full(h.shape[1], 1 - p))
@@ -331,8 +331,9 @@ def check_start(function: Callable[[Block], Any]) -> str:
     stuck = [name for name, value in _values(block).items() if torch.equal(value, after[name])]
     if "norm1.weight" in stuck and "norm1.weight" in zeroed:
         raise NotYet(
-            "The block starts as the identity, but its first layer never learns. The first norm is "
-            "followed by a ReLU: with gain and shift 0, neither a value nor a gradient gets through."
+            "The block starts as the identity, but its first layer never learns. The first norm "
+            "is followed by a ReLU: with gain and shift 0, neither a value nor a gradient gets "
+            "through."
         )
     if stuck:
         raise NotYet(f"These never change in 20 steps: {', '.join(stuck)}.")
