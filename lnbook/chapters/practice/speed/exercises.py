@@ -13,23 +13,23 @@ from lnbook import reference
 from lnbook.chapters.practice.speed.experiments import Operation, operations
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
-__all__ = ["Bench", "check_rms_blocks", "check_rms_traffic", "check_timer"]
+__all__ = ["Bench", "check_fused", "check_rms_blocks", "check_rms_traffic", "check_timer"]
 
 Array = NDArray[np.float64]
 Way = Callable[[], None]
 
 ROWS, FEATURES, ITEM = 4096, 1024, 2
 ARRAY = float(ROWS * FEATURES * ITEM)
-# What to say to another number of arrays than the right one.
+# What to say about wrong numbers of arrays.
 FORWARD_MISTAKES = {
-    "that is one array. The input is read and the output is written.": 1,
-    "that is a pass too many. A row that was read for its statistics is still in "
+    "that's one array. The input is read and the output is written.": 1,
+    "that's one pass too many. A row that was read for its statistics is still in "
     "the cache when it is normalized.": 3,
 }
 BACKWARD_MISTAKES = {
-    "that is one array. Two are read, and one is written.": 1,
-    "that is two arrays. Two are read, x and dL/dy, and one is written.": 2,
-    "that is an array too many. x-hat need not be stored: it is made from x again.": 4,
+    "that's one array. Two are read, and one is written.": 1,
+    "that's two arrays. Two are read, x and dL/dy, and one is written.": 2,
+    "that's one array too many. x-hat needn't be stored: it's recomputed from x.": 4,
 }
 
 
@@ -38,12 +38,12 @@ def check_rms_traffic(forward: Any = None, backward: Any = None) -> str:
     r"""Check the least bytes that RMSNorm moves for 4096 rows of 1024 features in bfloat16.
 
     Args:
-        forward: bytes of the forward pass, the weight and the numbers per row left aside.
-        backward: bytes of the backward pass, under the same rule.
+        forward: bytes of the forward pass, without the weight and the numbers per row.
+        backward: bytes of the backward pass, by the same rule.
 
     Example:
         >>> check_rms_traffic(forward=4096 * 1024 * 2)
-        Not yet. Forward: that is one array. The input is read and the output is written.
+        Not yet. Forward: that's one array. The input is read and the output is written.
     """
     _check_bytes("Forward", forward, 2, FORWARD_MISTAKES)
     _check_bytes("Backward", backward, 3, BACKWARD_MISTAKES)
@@ -54,8 +54,8 @@ def _check_bytes(name: str, given: Any, arrays: int, mistakes: Mapping[str, int]
     right = arrays * ARRAY
     wrong = {text: number * ARRAY for text, number in mistakes.items()} | {
         "bfloat16 takes 2 bytes, not 4.": 2 * right,
-        "that is the number of elements. How many bytes has each?": right / ITEM,
-        "that is a number of arrays. How many bytes has each?": float(arrays),
+        "that's the number of elements. How many bytes does each have?": right / ITEM,
+        "that's a number of arrays. How many bytes does each have?": float(arrays),
     }
     judge(
         as_array(given, (), name),
@@ -66,13 +66,67 @@ def _check_bytes(name: str, given: Any, arrays: int, mistakes: Mapping[str, int]
     )
 
 
+SEPARATE, FUSED = 5.0, 4.0
+
+
+@checker
+def check_fused(separate: Any = None, fused: Any = None, speedup: Any = None) -> str:
+    """Check what fusing a residual sum with the norm after it can save.
+
+    Args:
+        separate: arrays moved by s = x + f and y = LN(s) in two kernels.
+        fused: arrays moved by one kernel that outputs both s and y.
+        speedup: how many times faster the fused kernel is at most, if memory is the limit.
+
+    Example:
+        >>> check_fused(separate=4)
+        Not yet. separate: that leaves out an array. Does the norm read s again?
+    """
+    judge(
+        as_array(separate, (), "separate"),
+        np.array(SEPARATE),
+        {
+            "separate: that leaves out an array. Does the norm read s again?": np.array(4.0),
+            "separate: that's the norm alone. The sum is a kernel, too.": np.array(2.0),
+            "separate: that's the sum alone. The norm is a kernel, too.": np.array(3.0),
+        },
+        otherwise="separate: add up what each of the two kernels reads and writes.",
+        tolerance=0.01,
+    )
+    judge(
+        as_array(fused, (), "fused"),
+        np.array(FUSED),
+        {
+            "fused: s is needed later, so it has to be written, too.": np.array(3.0),
+            "fused: the row of s needn't be read again; it was just computed.": np.array(SEPARATE),
+        },
+        otherwise="fused: which arrays come in, and which go out?",
+        tolerance=0.01,
+    )
+    judge(
+        as_array(speedup, (), "speedup"),
+        np.array(SEPARATE / FUSED),
+        {
+            "speedup: that's the fraction of the time that is left. Turn it around.": np.array(
+                FUSED / SEPARATE
+            ),
+            "speedup: that's the fraction that is saved. How many times faster is that?": np.array(
+                1 - FUSED / SEPARATE
+            ),
+        },
+        otherwise="speedup: if memory is the limit, times are in proportion to the arrays moved.",
+        tolerance=0.01,
+    )
+    return "Four arrays instead of five: at most 1.25 times as fast."
+
+
 @checker
 def check_rms_blocks(function: Callable[..., Any]) -> str:
     """Check a function that computes RMSNorm block by block, into a given tensor.
 
     Args:
-        function: takes `(x, weight, eps, height, out)`, fills `out`, of the shape `(N, H)` of
-            `x`, and works on `height` rows at a time.
+        function: takes `(x, weight, eps, height, out)`, fills `out`, which has the shape `(N, H)`
+            of `x`, and works on `height` rows at a time.
 
     Example:
         >>> check_rms_blocks(lambda x, weight, eps, height, out: None)
@@ -91,15 +145,15 @@ def check_rms_blocks(function: Callable[..., Any]) -> str:
     if missing.all() or (missing.any() and not missing[-over:].all()):
         raise NotYet("Nothing was written into `out`, or not all of it.")
     if missing.any():
-        raise NotYet(f"The last {over} of {rows} rows are missing: they are a block, too.")
+        raise NotYet(f"The last {over} of {rows} rows are missing. They form a block, too.")
     judge(
         out.numpy(),
         reference.rms_norm(x.numpy(), features, weight.numpy(), eps),
         _wrong_rms(x.numpy(), weight.numpy(), eps),
-        otherwise="The values in `out` are off. Compare one row with `reference.rms_norm`.",
+        otherwise="The values in `out` are wrong. Compare one row with `reference.rms_norm`.",
     )
     _check_sizes(found, height * features * x.element_size(), rows / height)
-    return "Right values, no array of the size of x but `out`, and nothing larger than a block."
+    return "The values are right, and no operation works on more than a block."
 
 
 def _wrong_rms(x: Array, weight: Array, eps: float) -> dict[str, Array]:
@@ -107,16 +161,16 @@ def _wrong_rms(x: Array, weight: Array, eps: float) -> dict[str, Array]:
     centered = x - x.mean(1, keepdims=True)
     y = weight * x
     return {
-        "You subtracted the mean. RMSNorm does not.": (
+        "You subtracted the mean. RMSNorm doesn't.": (
             weight * centered / np.sqrt((centered**2).mean(1, keepdims=True) + eps)
         ),
-        "eps is missing under the root.": y / np.sqrt(square),
-        "eps stands outside the root.": y / (np.sqrt(square) + eps),
+        "eps is missing inside the square root.": y / np.sqrt(square),
+        "eps belongs inside the square root.": y / (np.sqrt(square) + eps),
         "The squares are summed, not averaged: divide by the number of features.": (
             y / np.sqrt((x**2).sum(1, keepdims=True) + eps)
         ),
         "The weight is missing.": x / np.sqrt(square + eps),
-        "You divided by the mean square. Take its root.": y / (square + eps),
+        "You divided by the mean square. Take its square root.": y / (square + eps),
     }
 
 
@@ -131,21 +185,20 @@ def _check_sizes(found: list[Operation], block: int, blocks: float) -> None:
     if passes > 2.5:
         raise NotYet(
             f"The values are right, but your operations write {passes:.0f} arrays of the size of "
-            "x. Two suffice: multiply into `out` with `torch.mul(..., out=...)`, then in place."
+            "x. Two are enough: multiply into `out` with `torch.mul(..., out=...)`, then in place."
         )
 
 
 class Bench:
-    """A made-up machine with two programs and a clock, to try a way of measuring on.
+    """A simulated machine with two programs and a clock, for trying out a timer.
 
-    The second program takes 1.5 times as long as the first. The machine gets slower all the time,
-    the first call of each program takes much longer, and now and then something else comes in
-    between.
+    The second program takes 1.5 times as long as the first. The machine keeps getting slower,
+    the first call of each program takes much longer, and now and then there's an interruption.
 
     Attributes:
         first: the program to compare with.
         second: the program to measure.
-        clock: what time it is, in seconds.
+        clock: the time, in seconds.
 
     Example:
         >>> bench = Bench()
@@ -187,28 +240,28 @@ class Bench:
 
 Measure = Callable[[Way, Way, Callable[[], float], int], Any]
 
-# With which troubles taken away an answer becomes right, and what to say of that.
+# Without which problems an answer becomes right, and what to say about them.
 TROUBLES: Mapping[str, Mapping[str, float]] = {
-    "The first calls spoil it: run each program once before you measure.": {"first_call": 0.0},
-    "Single interruptions spoil it: compare within a round, and take the median of these "
+    "The first calls ruin it: run each program once before you measure.": {"first_call": 0.0},
+    "Single interruptions ruin it: compare within a round, and take the median of these "
     "ratios, not a mean or a sum.": {"pause": 0.0},
-    "The machine gets slower while you measure: run the two in turn, and compare within a round.": {
+    "The machine gets slower while you measure: take turns, and compare within a round.": {
         "slowdown": 0.0
     },
-    "First calls and interruptions both spoil it: run each program once before, and take "
+    "First calls and interruptions both ruin it: run each program once before, and take "
     "the median.": {"first_call": 0.0, "pause": 0.0},
 }
 
 
 @checker
 def check_timer(measure: Measure) -> str:
-    """Check a function that measures how long one program takes beside another.
+    """Check a function that measures how long one program takes compared to another.
 
-    It is tried on a made-up machine (`Bench`) whose right answer is known.
+    It's tried on a simulated machine (`Bench`) whose right answer is known.
 
     Args:
         measure: takes `(first, second, clock, rounds)`, calls the two programs and returns the
-            time of the second as a multiple of that of the first.
+            time of the second as a multiple of the first.
 
     Example:
         >>> check_timer(lambda first, second, clock, rounds: 1.0)
@@ -223,8 +276,8 @@ def check_timer(measure: Measure) -> str:
         if _near(_measured(measure, Bench(**calm))):
             raise NotYet(message)
     raise NotYet(
-        f"Your timer finds {ratio:.2f}, where the truth is {Bench.RATIO}. Warm up, run the two in "
-        "turn, and take the median of the ratios."
+        f"Your timer finds {ratio:.2f}, but the truth is {Bench.RATIO}. Warm up, take turns, "
+        "and take the median of the ratios."
     )
 
 

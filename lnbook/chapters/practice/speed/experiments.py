@@ -1,8 +1,8 @@
 """The experiments on speed: what a computation moves and keeps, and the forms that are compared.
 
-Counts of operations and bytes are the same on every machine, which times are not. The functions of
-LayerNorm and of the LSTM are those that the chapter builds one after the other; the package's own,
-with all their care for special cases, stand in `lnbook.functional` and `lnbook.recurrent`.
+Counts of operations and bytes are the same on every machine; times are not. The functions of
+LayerNorm and of the LSTM are those that the chapter builds one after the other. The package's own,
+with all their care for special cases, are in `lnbook.functional` and `lnbook.recurrent`.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def kept_bytes(call: Callable[[], Any], *given: Tensor) -> int:
 
 
 def variance_form(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
-    r"""Normalize the last dimension with `var`, as one writes it first; autograd does the rest.
+    r"""Normalize the last dimension with `var`, as you'd first write it; autograd does the rest.
 
     Args:
         x: input of shape `(*, H)`, of a floating-point dtype.
@@ -309,7 +309,7 @@ def _check_height(height: int, function: str) -> None:
 class BlockedFunction(torch.autograd.Function):
     """`blocked_forward` and `blocked_backward` as an autograd function.
 
-    `apply(x, weight, bias, eps, height)`; it keeps the input and two numbers a row.
+    `apply(x, weight, bias, eps, height)`; it keeps the input and two numbers per row.
 
     Example:
         >>> one, zero = torch.ones(2), torch.zeros(2)
@@ -364,7 +364,7 @@ def lstm_parameters(input_size: int, hidden_size: int, seed: int = 0) -> dict[st
 
 
 def lstm_naive(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
-    r"""Run an LSTM with a norm for each gate as its equations stand, from states of zeros.
+    r"""Run an LSTM with a norm for each gate exactly as its equations say, from states of zeros.
 
     .. math::
         k = \operatorname{LN}((W_x x + W_h h)_k) \text{ for each gate } k, \qquad
@@ -415,7 +415,7 @@ def lstm_hoisted(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 
 
 def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
-    """Compute `lstm_hoisted` with the four norms as one, of a view with a row for each gate.
+    """Compute `lstm_hoisted` with the four norms as one, of a view with one row per gate.
 
     Arguments and result are those of `lstm_naive`.
 
@@ -466,7 +466,7 @@ def _first_state(x: Tensor, p: Parameters) -> Tensor:
 
 
 def _four_norms(a: Tensor, gains: Gates, shifts: Gates, eps: float) -> Gates:
-    """Normalize the summed inputs of each gate by a call of its own."""
+    """Normalize the summed inputs of each gate by a separate call."""
     return tuple(
         functional.layer_norm(part, gain.shape, gain, shift, eps)
         for part, gain, shift in zip(a.chunk(4, 1), gains, shifts, strict=True)
@@ -474,7 +474,7 @@ def _four_norms(a: Tensor, gains: Gates, shifts: Gates, eps: float) -> Gates:
 
 
 def _one_norm(a: Tensor, size: int, eps: float) -> Tensor:
-    """Normalize the summed inputs of all gates by one call, on a view with a row for each."""
+    """Normalize the summed inputs of all gates by one call, on a view with one row per gate."""
     return functional.layer_norm(a.view(-1, size), (size,), eps=eps).view_as(a)
 
 
@@ -551,7 +551,7 @@ def _with_doubled_candidates(p: Parameters) -> tuple[Tensor, Tensor]:
 def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> dict[str, Tensor]:
     """Go back through the steps that `keep_forward` ran: backpropagation through time.
 
-    In the loop stands only what depends on the step after. Local derivatives come before it, for
+    The loop holds only what depends on the step after. Local derivatives come before it, for
     all steps at once, and the gradients of the parameters after it.
 
     Args:

@@ -20,19 +20,19 @@ Spread = tuple[float, float, float]
 
 
 def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, float]]) -> Figure:
-    """Draw the roof that memory and arithmetic set to speed, and what was reached under it.
+    """Draw a roofline, the limits of memory and arithmetic, and what was reached under it.
 
     Args:
-        bandwidth: bytes that the memory moves, in units of 1e9 a second.
-        peak: what the arithmetic does at most, in units of 1e9 operations a second.
+        bandwidth: bytes that the memory moves, in units of 1e9 per second.
+        peak: the most that the arithmetic can do, in units of 1e9 operations per second.
         points: for each point its label, the operations per byte, and what was reached, in units
-            of 1e9 operations a second.
+            of 1e9 operations per second.
 
     Returns:
         One panel with two logarithmic scales.
 
     Raises:
-        ValueError: a number is not positive, or there is no point.
+        ValueError: a number is not positive, or there are no points.
 
     Example:
         >>> figure = roofline(50.0, 200.0, {"LayerNorm": (1.0, 40.0)})
@@ -61,7 +61,7 @@ def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, fl
             label=label,
         )
     axes.set(xscale="log", yscale="log", xlim=(left, right))
-    axes.set(xlabel="operations per byte", ylabel="10⁹ operations a second")
+    axes.set(xlabel="operations per byte", ylabel="10⁹ operations per second")
     axes.grid()
     _plain_ticks(axes, "xy")
     figure.legend(loc="outside lower center", ncols=1)
@@ -69,7 +69,7 @@ def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, fl
 
 
 def counted_and_measured(rows: Mapping[str, tuple[float, float]], unit: str) -> Figure:
-    """Draw for several forms what was counted and what was measured, in one unit.
+    """Draw for several forms what was counted and what was measured, in the same unit.
 
     Args:
         rows: for each form its name, the count and the measurement.
@@ -80,7 +80,7 @@ def counted_and_measured(rows: Mapping[str, tuple[float, float]], unit: str) -> 
         for the measurement, and a line from one to the other.
 
     Raises:
-        ValueError: there is no row.
+        ValueError: there are no rows.
 
     Example:
         >>> figure = counted_and_measured({"plain": (4.0, 4.5), "native": (1.0, 2.5)}, "copies")
@@ -119,7 +119,7 @@ def counted_and_measured(rows: Mapping[str, tuple[float, float]], unit: str) -> 
 
 
 def ratios(panels: Mapping[str, Mapping[str, Mapping[str, Spread]]], unit: str) -> Figure:
-    """Draw ratios with their spread, a row for each form and a marker for each setting.
+    """Draw ratios with their spread: one row per form, one marker per setting.
 
     Args:
         panels: for each panel its title; in it for each setting its name; in it for each form its
@@ -131,7 +131,7 @@ def ratios(panels: Mapping[str, Mapping[str, Mapping[str, Spread]]], unit: str) 
         Panels, one below the other, on one logarithmic scale, with a line at 1.
 
     Raises:
-        ValueError: there is no panel, or the forms of a panel differ.
+        ValueError: there are no panels, or the forms of a panel differ.
 
     Example:
         >>> forms = {"native": (1.0, 1.0, 1.0), "compiled": (0.8, 0.75, 0.9)}
@@ -181,7 +181,7 @@ def _ratio_rows(axes: Axes, forms: Mapping[str, Spread], shift: float, number: i
 
 
 def _plain_ticks(axes: Axes, which: str) -> None:
-    """Write 1, 2, 5, 10 in place of powers of ten."""
+    """Write 1, 2, 5, 10 instead of powers of ten."""
     for name in which:
         axis = axes.xaxis if name == "x" else axes.yaxis
         axis.set_major_locator(FixedLocator(TICKS))
