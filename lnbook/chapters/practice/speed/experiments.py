@@ -195,7 +195,7 @@ def variance_form(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) ->
 class CenteredFunction(torch.autograd.Function):
     r"""The textbook form of an autograd function: centers first, and keeps :math:`\hat{x}`.
 
-    `apply(x, weight, bias, eps)` as `variance_form`, which it equals but for rounding.
+    `apply(x, weight, bias, eps)` as `variance_form`, which it equals except for rounding.
 
     Example:
         >>> one, zero = torch.ones(2), torch.zeros(2)
