@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 RIGHT = np.array([1.0, -1.0, 0.0]) / np.sqrt(2.0)
 BACK = np.array([1.0, 1.0, -2.0]) / np.sqrt(6.0)
 UP = np.ones(3) / np.sqrt(3.0)
-TURN = np.radians(25.0)  # how far around (1, 1, 1) you stand in the drawing of space
+TURN = np.radians(25.0)  # the viewpoint in the drawing of space: how far around (1, 1, 1)
 TILT = np.radians(24.0)  # and how far above the plane
 FOLLOWED = ((COLORS["first"], "o"), (COLORS["second"], "s"), (COLORS["third"], "D"))
 SIZES = (9.5, 5.5, 6.5)  # so that two markers at one place are both seen
@@ -29,7 +29,7 @@ ARROW = {"linewidth": 1.5, "shrinkB": 2}  # ends before the star that it leads t
 
 
 def _seen(points: Array) -> Array:
-    """Where points of space, shape `(N, 3)`, stand on the page, shape `(N, 2)`."""
+    """Project points in space, shape `(N, 3)`, onto the page, shape `(N, 2)`."""
     right = np.cos(TURN) * RIGHT + np.sin(TURN) * BACK
     back = np.cos(TURN) * BACK - np.sin(TURN) * RIGHT
     height = points @ UP * np.cos(TILT) + points @ back * np.sin(TILT)
