@@ -1,0 +1,1 @@
+"""Measurements of the chapters in book/start."""

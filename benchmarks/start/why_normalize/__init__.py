@@ -1,0 +1,1 @@
+"""Measurements of the chapter in book/start/why-normalize."""

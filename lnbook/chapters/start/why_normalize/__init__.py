@@ -1,0 +1,1 @@
+"""What `book/start/why-normalize.md` imports."""
