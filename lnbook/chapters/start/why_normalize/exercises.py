@@ -33,14 +33,13 @@ def check_growth(factor: Any = None, left: Any = None, cure: Any = None) -> str:
 
     Example:
         >>> check_growth(factor=1 / 6)
-        Not yet. 1/6 is the ratio of the variances. Take the root: sizes go with standard deviations.
+        Not yet. That's the ratio of the variances. Take its root.
     """
     judge(
         as_array(factor, (), "Your factor"),
         FACTOR,
         {
-            "1/6 is the ratio of the variances. Take the root: sizes go with standard "
-            "deviations.": 1 / 6,
+            "That's the ratio of the variances. Take its root.": 1 / 6,
             "That's upside down: PyTorch's weights are smaller than those that keep the size.": (
                 1 / FACTOR
             ),
@@ -239,11 +238,11 @@ def check_verdicts(
     """Check which statements the data of the chapter support or contradict.
 
     Args:
-        a: a network of 30 layers can't be trained without a norm.
+        a: a network of 20 layers can't be trained without a norm.
         b: with LayerNorm, the size of the starting weights matters less.
         c: with LayerNorm, any learning rate works.
         d: LayerNorm works because it reduces internal covariate shift.
-        e: attention can't be trained without LayerNorm.
+        e: a transformer of 12 blocks can't be trained without LayerNorm.
         f: of two networks that fit the training images equally well, the one with LayerNorm does
             better on new images.
 

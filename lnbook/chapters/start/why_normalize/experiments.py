@@ -19,7 +19,7 @@ from torch.nn import functional
 from lnbook.data.digits import Digits, load_digits
 from lnbook.training import fit, minibatches
 
-__all__ = ["KINDS", "DeepNetworks", "signal_sizes", "train"]
+__all__ = ["KINDS", "DeepNetworks", "train"]
 
 Array = NDArray[np.float64]
 Batch = tuple[Tensor, Tensor]
@@ -73,54 +73,19 @@ class DeepNetworks(nn.Module):
             zeros = torch.zeros(len(generators), 1, after, dtype=torch.float64)
             self.biases.append(nn.Parameter(zeros))
 
-    def hidden(self, x: Tensor) -> Iterator[Tensor]:
-        """Yield the features after each hidden layer."""
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of the ten digits."""
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = torch.baddbmm(bias, x, weight)
             if self.normalized:
                 x = functional.layer_norm(x, x.shape[-1:], eps=EPS)
             x = x.relu()
-            yield x
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of the ten digits."""
-        *_, last = self.hidden(x)
-        return torch.baddbmm(self.biases[-1], last, self.weights[-1])
+        return torch.baddbmm(self.biases[-1], x, self.weights[-1])
 
 
 @cache
 def _digits() -> Digits:
     return load_digits()
-
-
-@torch.no_grad()
-def signal_sizes(
-    kind: str, factor: float, *, depth: int = DEPTH, seeds: Sequence[int] = range(3)
-) -> Array:
-    """Send the training digits through new networks, and measure how large the signals are.
-
-    Args:
-        kind: "no norm" or "LayerNorm".
-        factor: how large the weights start, see `DeepNetworks`.
-        depth: the number of hidden layers.
-        seeds: a network for each.
-
-    Returns:
-        The root mean square of the pixels, and of the features after each layer, shape
-        `(S, depth + 1)`.
-
-    Raises:
-        ValueError: what `DeepNetworks` refuses.
-
-    Example:
-        >>> sizes = signal_sizes("no norm", 0.5, depth=20)
-        >>> sizes.shape, bool((sizes[:, -1] < 1e-4 * sizes[:, 0]).all())
-        ((3, 21), True)
-    """
-    networks = DeepNetworks(kind, factor, depth, seeds)
-    x = _digits().train_x.expand(len(seeds), -1, -1)
-    signals = [x, *networks.hidden(x)]
-    return torch.stack([h.square().mean((1, 2)).sqrt() for h in signals], dim=1).numpy()
 
 
 def train(
