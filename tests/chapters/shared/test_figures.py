@@ -33,6 +33,7 @@ from lnbook.chapters.practice.speed import figures as speed
 from lnbook.chapters.practice.when_to_use import figures as when_to_use
 from lnbook.chapters.shared import block_figures
 from lnbook.chapters.shared import figures as shared
+from lnbook.chapters.start.why_normalize import figures as why
 from lnbook.chapters.transformer.blocks import figures as blocks
 from lnbook.chapters.transformer.gradients_at_init import figures as at_init
 from lnbook.chapters.transformer.sequences import figures as sequences
@@ -198,6 +199,10 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
         for panels in ({}, {"a": MASK, "b": MASK[:1]}, {"a": MASK[0]})
     ),
     (block_figures.moved, ({"a": MASK}, (0, 3, 0)), r"a place, but got \(0, 3, 0\)"),
+    (why.settings, ({}, [1.0], [0.1]), "at least one panel, but got none"),
+    (why.settings, ({"a": RUNS}, [1.0], [0.1]), r"shares of shape \(1, 1\), but got \(2, 3\)"),
+    (why.signals, ({},), "at least one panel, but got none"),
+    (why.by_rate, ({}, {}, 4.0), "at least one panel, but got none"),
     (shared.seed_dots, ({}, "loss"), "at least one panel, but got none"),
     (shared.stages, ({},), r"at least one row, all of one shape, but got \[\]"),
     (shared.stages, ({"one": [1.0], "two": [1.0, 2.0]},), r"but got \[\(1,\), \(2,\)\]"),

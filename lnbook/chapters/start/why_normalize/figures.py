@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, concept, line_style, line_styles
@@ -111,6 +111,7 @@ def signals(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
             )
             axes.plot(layers, np.exp(np.log(sizes).mean(0)), **style, label=label)
         axes.set(title=title, yscale="log", ylabel="size of the signal")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid()
     all_axes[-1].set_xlabel("layer")
     figure.legend(
