@@ -111,7 +111,7 @@ def signals(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
             )
             axes.plot(layers, np.exp(np.log(sizes).mean(0)), **style, label=label)
         axes.set(title=title, yscale="log", ylabel="size of the signal")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         axes.grid()
     all_axes[-1].set_xlabel("layer")
     figure.legend(
