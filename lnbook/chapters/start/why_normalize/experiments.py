@@ -134,7 +134,8 @@ def train(
     with torch.no_grad():
         scores = networks(digits.test_x.expand(len(seeds), -1, -1))
     right = (scores.argmax(-1) == digits.test_y) & scores.isfinite().all(-1)
-    return right.double().mean(-1).numpy()
+    accuracies: Array = right.double().mean(-1).numpy()
+    return accuracies
 
 
 def _batches(seeds: Sequence[int], steps: int) -> Iterator[Batch]:

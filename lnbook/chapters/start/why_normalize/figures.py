@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -181,7 +182,7 @@ def _runs(
     axes: Axes,
     label: str,
     losses: Mapping[float, Sequence[float]],
-    style: dict[str, object],
+    style: dict[str, Any],
     top: float,
     shift: float,
 ) -> None:
