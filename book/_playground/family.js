@@ -123,7 +123,7 @@
         const y = TOP + n * (H * CELL_HEIGHT + 12) + (H * CELL_HEIGHT) / 2;
         return [label(0, y - 3, "image", "start"), label(0, y + 13, String(n + 1), "start")];
       }),
-      h("g", live ? { role: "grid", "aria-label": "The cells: arrow keys move" } : {}, rows)
+      h("g", live ? { role: "grid", "aria-label": "Cells (move with the arrow keys)" } : {}, rows)
     );
   }
 
@@ -145,7 +145,7 @@
         "p",
         { class: "ln-play-says" },
         h("strong", {}, method.name),
-        ` takes its statistics over ${method.over.replace("g", state.groups)}. The cell in the frame shares them with `,
+        ` takes its statistics over ${method.over.replace("g", state.groups)}. The framed cell shares them with `,
         h("strong", {}, method.who),
         "."
       ),
@@ -156,7 +156,7 @@
         entry("cells in each", "size", size, String(size)),
         entry("the cell x", "x", state.x[state.cell], fixed(state.x[state.cell], 0)),
         centered && entry("mean μ", "mean", statistics.mean, fixed(statistics.mean, 4)),
-        entry(centered ? "deviation σ" : "root mean square", "sigma", shared, fixed(shared, 4)),
+        entry(centered ? "standard deviation σ" : "root mean square", "sigma", shared, fixed(shared, 4)),
         entry("normalized x̂", "xhat", result.xhat[state.cell], fixed(result.xhat[state.cell], 4)),
         h("data", {
           hidden: true,
@@ -197,7 +197,7 @@
         h(
           "p",
           { class: "ln-play-note" },
-          moved ? ["A line marks what came out differently: ", number("moved", moved, String(moved)), ` of ${N * C * H * W} outputs.`] : "Change the cell, and lines mark the outputs that move."
+          moved ? ["A line marks each output that changed: ", number("moved", moved, String(moved)), ` of ${N * C * H * W} outputs.`] : "Change the cell, and lines mark the outputs that change."
         )
       ),
     ];

@@ -6,10 +6,10 @@
   const { forward, backward, sum, dot } = NormMath;
 
   const WIDTH = 380;
-  const [LEFT, RIGHT] = [34, 316]; // between them stand the features; direct labels stand outside
+  const [LEFT, RIGHT] = [34, 316]; // the features are between them, and direct labels outside
   const SUBSCRIPTS = "₁₂₃₄₅₆";
   const MOST = 6;
-  const NO_EPS = -9; // the place of the slider that stands for an epsilon of 0
+  const NO_EPS = -9; // the slider's position for an epsilon of 0
 
   const PRESETS = {
     chapter: {
@@ -203,7 +203,7 @@
     const [up, middle, down] = [sigma, 0, -sigma].map((d) => place.scale(result.mean + d));
     const apart = Math.abs(middle - up) < 18 ? middle - 18 : up;
     return [
-      heading(place, "x", "the row: drag it", color.first),
+      heading(place, "x", "the row (drag it)", color.first),
       frame(place),
       h("rect", { x: LEFT, y: up, width: RIGHT - LEFT, height: Math.max(0, down - up), fill: color.region, "fill-opacity": "0.16" }),
       line(LEFT, middle, RIGHT, middle, color.ink, { "stroke-dasharray": "5 4", "stroke-width": "1.3" }),
@@ -228,7 +228,7 @@
     const place = panel(top, 72, -2, 2);
     place.headroom = 22;
     return [
-      heading(place, "∂L/∂y", "what comes back: drag it", color.fourth),
+      heading(place, "∂L/∂y", "the upstream gradient (drag it)", color.fourth),
       frame(place),
       state.dy.map((value, i) => handle(state, place, "dy", i, value, 0, color.fourth, "dL/dy ", 0.1, live)),
     ];
@@ -255,7 +255,7 @@
       parameters(state, 423),
       state.gradient && [
         upstreamPanel(state, 488, live),
-        plainPanel(state, 604, "∂L/∂x", "what passes through to the row", result.dx, color.backward, 0.1),
+        plainPanel(state, 604, "∂L/∂x", "the gradient that reaches the row", result.dx, color.backward, 0.1),
       ]
     );
   }
@@ -273,7 +273,7 @@
       "dl",
       { class: "ln-play-readout" },
       entry("mean μ", "mean", result.mean, fixed(result.mean, 4)),
-      entry("deviation σ", "sigma", Math.sqrt(result.variance), fixed(Math.sqrt(result.variance), 4)),
+      entry("standard deviation σ", "sigma", Math.sqrt(result.variance), fixed(Math.sqrt(result.variance), 4)),
       entry("√(σ² + ε)", "root", 1 / result.rstd, tiny(1 / result.rstd)),
       state.gradient && [
         entry("sum of ∂L/∂x", "sum-dx", total, tiny(total), Math.abs(total) < 1e-9 && "0, up to rounding"),
@@ -297,7 +297,7 @@
       live,
       h(
         "div",
-        { class: "ln-play-buttons", role: "group", "aria-label": "Rows to begin with" },
+        { class: "ln-play-buttons", role: "group", "aria-label": "Example rows" },
         Object.entries(PRESETS).map(([key, { text }]) => button("preset", key, text))
       ),
       h(

@@ -174,13 +174,13 @@
         state.x.map((value, i) => range("x", `x${"₁₂₃"[i]}`, `x ${i + 1}`, Number(value.toFixed(2)), [-4, 4, 0.05], fixed(value), i))
       ),
       group(
-        "the same row, said differently",
+        "the same row as mean, deviation, and angle",
         range("mean", "μ", "mean", Number(found.mean.toFixed(2)), [-LARGEST, LARGEST, 0.05], fixed(found.mean)),
         range("sigma", "σ", "standard deviation", Number(found.sigma.toFixed(2)), [0, LARGEST, 0.05], fixed(found.sigma)),
         range("direction", "angle", "angle in the plane", Math.round(state.direction), [-180, 180, 1], `${fixed(state.direction, 0)}°`)
       ),
       group(
-        "your place",
+        "your point of view",
         range("turn", "turn", "turn the view", Math.round(state.turn), [-180, 180, 1], `${fixed(state.turn, 0)}°`),
         range("tilt", "tilt", "tilt the view", Math.round(state.tilt), [0, 90, 1], `${fixed(state.tilt, 0)}°`),
         h(

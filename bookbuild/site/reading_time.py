@@ -1,77 +1,176 @@
-"""How long a chapter takes, computed from what stands in it by one rule for all chapters."""
+"""How long a page takes a beginner, computed from its source by one rule for all pages."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from docutils import nodes
-from sphinx_exercise.nodes import exercise_enumerable_node, exercise_node, solution_node
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
+from nbformat import NotebookNode
 
-# The rule. Explanatory prose with symbols is read more slowly than a story; code and formulas are
-# worked through, not read. book/running.md says the same in words.
-WORDS_A_MINUTE = 180
-SECONDS = {"line of code": 4, "formula": 2, "equation": 15, "figure": 25}
-MINUTES_AN_EXERCISE = 7
+from bookbuild.book import Book
+
+# The rule. Prose with symbols is slower to read than a story, and a beginner works through code
+# line by line. book/running.md gives the rule in words.
+WORDS_PER_MINUTE = 180
+SECONDS = {"line of code": 12, "formula": 2, "equation": 15, "figure": 25}
+MINUTES_PER_EXERCISE = 7
 ROUND = 5
+
+HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}  # tags: the code isn't seen
+NO_OUTPUT = {"hide-output", "hide-cell", "remove-output", "remove-cell"}
+UNTIL = {"solution-start": "solution-end", "deeper-start": "deeper-end"}  # folded, with its cells
+FIGURES = ("figure", "image", "playground")
+CODE = ("code", "code-block", "literalinclude")
+NO_TEXT = ("bibliography", "eval-rst", "exercise-end", "glossary", "solution")
+OPTIONS = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n)+|\A---\n.*?\n---\n", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class ReadingTime:
-    """Minutes to read a chapter, and minutes more to solve its exercises."""
+    """How long a page takes.
 
-    reading: int
+    Attributes:
+        minutes: to read it, without its exercises.
+        exercises: how many there are.
+    """
+
+    minutes: float
     exercises: int
-    solving: int
+
+    @property
+    def reading(self) -> int:
+        """The minutes to read it, as a reader is told them: to five minutes, and never 0."""
+        return rounded(self.minutes)
+
+    @property
+    def solving(self) -> int:
+        """The minutes to solve its exercises."""
+        return rounded(self.exercises * MINUTES_PER_EXERCISE) if self.exercises else 0
 
 
-def reading_time(doctree: nodes.Element) -> ReadingTime:
-    """Apply the rule to a page; times are rounded to five minutes, and never 0."""
-    counts = dict.fromkeys(SECONDS, 0)
-    words = exercises = 0
-    for node in _seen(doctree):
-        if isinstance(node, nodes.Text):
-            words += len(node.astext().split())
-        elif isinstance(node, nodes.math):
-            counts["formula"] += 1
-        elif isinstance(node, nodes.math_block):
-            counts["equation"] += 1
-        elif isinstance(node, nodes.literal_block):
-            counts["line of code"] += sum(bool(line.strip()) for line in node.astext().splitlines())
-        elif isinstance(node, nodes.figure):
-            counts["figure"] += 1
-        elif isinstance(node, exercise_node | exercise_enumerable_node):
-            exercises += 1
-    seconds = sum(SECONDS[what] * count for what, count in counts.items())
-    return ReadingTime(
-        reading=_rounded(words / WORDS_A_MINUTE + seconds / 60),
-        exercises=exercises,
-        solving=_rounded(exercises * MINUTES_AN_EXERCISE) if exercises else 0,
-    )
-
-
-def _rounded(minutes: float) -> int:
+def rounded(minutes: float) -> int:
+    """Minutes to the nearest five, and never 0."""
     return max(ROUND, ROUND * round(minutes / ROUND))
 
 
-def _seen(node: nodes.Node) -> list[nodes.Node]:
-    """What a reader goes through: not what is folded, and not the outputs of cells."""
-    if isinstance(node, solution_node) or _is_folded(node):
-        return []
-    if isinstance(node, nodes.Text | nodes.math | nodes.math_block | nodes.literal_block):
-        return [node]
-    found = [node]
-    for child in node.children:
-        found += _seen(child)
-    return found
+def in_words(minutes: int) -> str:
+    """Minutes as people say them: 55 minutes, 5 h 40 min."""
+    if minutes < 2 * 60:
+        return f"{minutes} minutes"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} hours"
 
 
-def _is_folded(node: nodes.Node) -> bool:
-    if not isinstance(node, nodes.Element):
-        return False
-    if "dropdown" in node.get("classes", ()):
-        return True
-    is_source = node.get("nb_element") == "cell_code_source"
-    if is_source and node.parent is not None:
-        return bool(node.parent.get("hide_mode"))
-    # The output of a cell is looked at with its code; a figure in it counts as a figure.
-    return bool(node.get("mime_type")) and not any(node.findall(nodes.math_block))
+def reading_time(book: Book, name: str) -> ReadingTime:
+    """Apply the rule to a page of the book, a chapter or not."""
+    for chapter in book.chapters:
+        if chapter.name == name:
+            return time_of(parser_for(book.config), chapter.notebook.cells)
+    text = (book.source / f"{name}.md").read_text(encoding="utf-8")
+    page = NotebookNode(cell_type="markdown", source=text)
+    return time_of(parser_for(book.config), [page])
+
+
+def time_of(parser: MarkdownIt, cells: Iterable[NotebookNode]) -> ReadingTime:
+    """Apply the rule to cells of Markdown and code, without what is folded or hidden."""
+    counts = dict.fromkeys([*SECONDS, "word", "exercise"], 0)
+    until = ""  # the directive at which the reader goes on
+    for cell in cells:
+        if cell.cell_type == "code":
+            found: Iterable[tuple[str, int]] = () if until else _in_code(cell)
+        else:
+            events = list(_in_text(parser, cell.source))
+            found = []
+            for what, amount in events:
+                if until:
+                    until = "" if what == until else until
+                elif what in UNTIL:
+                    until = UNTIL[what]
+                elif what in counts:
+                    found.append((what, amount))
+        for what, amount in found:
+            counts[what] += amount
+    seconds = sum(each * counts[what] for what, each in SECONDS.items())
+    return ReadingTime(counts["word"] / WORDS_PER_MINUTE + seconds / 60, counts["exercise"])
+
+
+@cache
+def parser_for(config: Path) -> MarkdownIt:
+    """What reads Markdown as the build does, by its configuration."""
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    extensions = set(settings["parse"]["myst_enable_extensions"])
+    return create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
+
+
+def _in_code(cell: NotebookNode) -> Iterator[tuple[str, int]]:
+    tags = set(cell.metadata.get("tags", ()))
+    if not tags & HIDDEN:
+        yield "line of code", _lines(cell.source)
+    if "image" in cell.metadata.get("mystnb", {}) and not tags & NO_OUTPUT:
+        yield "figure", 1
+
+
+def _lines(code: str) -> int:
+    return sum(bool(line.strip()) for line in code.splitlines())
+
+
+def _in_text(parser: MarkdownIt, text: str) -> Iterator[tuple[str, int]]:
+    """What a reader goes through, in order, with the starts and ends of what may be folded."""
+    for token in parser.parse(text):
+        if token.type == "inline":
+            yield from _in_line(token.children or [])
+        elif token.type in ("math_block", "math_block_label", "amsmath"):
+            yield "equation", 1
+        elif token.type in ("fence", "colon_fence", "code_block"):
+            directive = re.match(r"\{([\w:-]+)\}(.*)", token.info.strip())
+            if directive:
+                yield from _in_directive(parser, directive[1], directive[2], token.content)
+            else:
+                yield "line of code", _lines(token.content)
+
+
+def _in_directive(
+    parser: MarkdownIt, name: str, title: str, content: str
+) -> Iterator[tuple[str, int]]:
+    options = OPTIONS.match(content)
+    body = content[options.end() :] if options else content
+    if name in UNTIL or name in UNTIL.values():
+        yield name, 1
+    elif name == "math":
+        yield "equation", 1
+    elif name in CODE:
+        yield "line of code", _lines(body)
+    elif name not in NO_TEXT and not (options and "dropdown" in options[0]):
+        if name in ("exercise", "exercise-start"):
+            yield "exercise", 1
+        if name in FIGURES:
+            yield "figure", 1
+        else:
+            yield from _in_text(parser, title)
+        yield from _in_text(parser, body)
+
+
+def _in_line(tokens: Iterable[Token]) -> Iterator[tuple[str, int]]:
+    """Words and formulas; what a role shows is text, as far as its source tells it."""
+    shown = ""
+    for token in tokens:
+        if token.type.startswith("math"):
+            yield "formula", 1
+        elif token.type == "image":
+            yield "figure", 1
+        elif token.type in ("softbreak", "hardbreak"):
+            shown += "\n"
+        elif token.type == "myst_role":
+            shown += re.sub(r"\s*<[^<>]*>\Z", "", token.content)
+        elif token.type in ("text", "code_inline"):
+            shown += token.content
+    yield "word", len(shown.split())

@@ -1,33 +1,43 @@
-"""Sphinx extension: what each chapter offers, at its head and its end, and what a reader has read.
+"""Sphinx extension: what each chapter offers, at its head and its end, and the ways through all.
 
-Reading time, the notebook, links to the public repository where there is one, and a mark "I have
-read this" that stays in the reader's browser.
+At the head: essential or further, reading time, chapters to read first, the notebook, links to the
+public repository where there is one, and a mark "I have read this" that stays in the reader's
+browser. On the page that asks for them: the tracks, the map of the course, and the marks counted.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
+from sphinx_external_toc.parsing import parse_toc_yaml
 
-from bookbuild.site.reading_time import reading_time
+from bookbuild.book import Book
+from bookbuild.errors import BookError
+from bookbuild.site.tracks import EVERYTHING, Course, needs
 from bookbuild.sphinx.download import notebook_of
 from bookbuild.sphinx.repository import address, page_links
 
 SCRIPTS = Path(__file__).with_name("static")
+MARK = "depends-on-all-chapters"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add head and end to chapters, the directive `reading-progress`, and the script of marks."""
+    """Add head and end to chapters, the directives for the home page, and the script of marks."""
     app.add_node(ChapterPart, html=(_render, None))
-    app.add_directive("reading-progress", ReadingProgress)
+    for name in PARTS:
+        app.add_directive(name, Overview)
     app.connect("config-inited", _find_scripts)
+    app.connect("env-updated", _pages)
     app.connect("doctree-resolved", _add)
     app.add_js_file("reading-marks.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -37,54 +47,111 @@ class ChapterPart(nodes.General, nodes.Element):  # type: ignore[misc]
     """A part of a page that a template renders; search does not see it."""
 
 
-class ReadingProgress(SphinxDirective):
-    """`reading-progress`: how many chapters the reader has marked as read."""
+class Overview(SphinxDirective):
+    """`course-start`, `course-tracks`, `course-map`, or `reading-progress`."""
 
     def run(self) -> list[nodes.Node]:
         """Leave a place: which chapters there are is known when all pages are read."""
-        return [ChapterPart(template="chapter-progress.html", values={})]
+        self.env.metadata[self.env.docname][MARK] = "yes"
+        template = f"chapter-{self.name.partition('-')[2]}.html"
+        return [ChapterPart(template=template, values={}, directive=self.name)]
 
 
 def _find_scripts(_app: Sphinx, config: Config) -> None:
     config.html_static_path.append(str(SCRIPTS))
 
 
+def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Write these pages again whenever anything has changed."""
+    del app
+    return [name for name, metadata in env.metadata.items() if MARK in metadata]
+
+
 def _add(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if app.builder.format != "html":
         return
-    notebooks = app.lnbook_notebooks  # type: ignore[attr-defined]
+    try:
+        _fill(app, doctree, docname)
+    except BookError as error:
+        raise ExtensionError(str(error)) from None
+
+
+def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    course = _course(app)
     for part in doctree.findall(ChapterPart):
-        if part["template"] == "chapter-progress.html":
-            entries = [_entry(app, docname, name) for name in notebooks]
-            part["values"] = {"chapters": entries}
-    if docname not in notebooks:
+        if part.get("directive"):
+            part["values"] = PARTS[part["directive"]](app, course, docname)
+    if docname not in app.lnbook_notebooks:  # type: ignore[attr-defined]
         return
     section = next(iter(doctree.findall(nodes.section)))
-    values = _values(app, doctree, docname)
+    values = _head(app, course, docname)
     section.insert(1, ChapterPart(template="chapter-head.html", values=values))
     section.append(ChapterPart(template="chapter-end.html", values=values))
 
 
-def _entry(app: Sphinx, docname: str, chapter: str) -> dict[str, str]:
+def _course(app: Sphinx) -> Course:
+    """The course, whose chapters are read once in a build."""
+    if not hasattr(app, "lnbook_course"):
+        app.lnbook_course = Course(Book(Path(app.srcdir).parent))  # type: ignore[attr-defined]
+    return app.lnbook_course  # type: ignore[attr-defined, no-any-return]
+
+
+def _entry(app: Sphinx, course: Course, docname: str, page: str) -> dict[str, Any]:
+    """What is told of a page wherever it is listed."""
+    numbers = app.env.toc_secnumbers.get(page, {}).get("", ())
     return {
-        "name": chapter,
-        "title": app.env.titles[chapter].astext(),
-        "address": app.builder.get_relative_uri(docname, chapter),
+        "name": page,
+        "title": app.env.titles[page].astext(),
+        "number": ".".join(map(str, numbers)),
+        "address": app.builder.get_relative_uri(docname, page),
+        "time": course.times[page],
+        "essential": page in course.essential,
     }
 
 
-def _values(app: Sphinx, doctree: nodes.document, docname: str) -> dict[str, Any]:
-    root = Path(app.srcdir).parent
+def _chapters(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
+    chapters = course.tracks[EVERYTHING].pages
+    return {"chapters": [_entry(app, course, docname, name) for name in chapters]}
+
+
+def _tracks(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
+    def listed(pages: Iterable[str]) -> list[dict[str, Any]]:
+        return [_entry(app, course, docname, page) for page in pages]
+
+    return {"tracks": [(track, listed(track.pages)) for track in course.tracks.values()]}
+
+
+def _map(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
+    """The parts of the book that have chapters, as the table of contents has them."""
+    entries = {entry["name"]: entry for entry in _chapters(app, course, docname)["chapters"]}
+    parts = [
+        (tree.caption or "", [entries[page] for page in map(str, tree.items) if page in entries])
+        for tree in parse_toc_yaml(course.book.toc).root.subtrees
+    ]
+    return {"parts": [(caption, chapters) for caption, chapters in parts if chapters]}
+
+
+# The directives for the home page, and what their templates are given.
+PARTS: dict[str, Callable[[Sphinx, Course, str], dict[str, Any]]] = {
+    "course-start": _chapters,
+    "course-tracks": _tracks,
+    "course-map": _map,
+    "reading-progress": _chapters,
+}
+
+
+def _head(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
     title = app.env.titles[docname].astext()
-    page = app.env.doc2path(docname, base=True)
+    page = Path(app.env.doc2path(docname, base=True))
     here = app.builder.get_target_uri(docname)
+    (chapter,) = course.book.named([docname])
+    first = {name for names in needs(chapter) for name in names}
+    before = [name for name in course.tracks[EVERYTHING].pages if name in first]
     return {
-        "name": docname,
-        "time": reading_time(doctree),
+        **_entry(app, course, docname, docname),
+        "needs": [_entry(app, course, docname, name) for name in before],
         "notebook": relative(here, notebook_of(app, docname) or ""),
-        "repository": page_links(
-            address(os.environ), Path(page).relative_to(root).as_posix(), title
-        ),
+        "repository": page_links(address(os.environ), course.book.show(page), title),
     }
 
 

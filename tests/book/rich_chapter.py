@@ -175,6 +175,7 @@ def add_rich_chapter(small: SmallBook) -> None:
     """Put the rich chapter into the place of the small book's own, and a second one after it."""
     second = (
         CHAPTER.replace("# A rich chapter", "# The second")
+        .replace("**slowly**.", "**slowly**.\n\n**You need first:** [the one before](chapter.md).")
         .replace("A rich chapter of", "The second chapter of")
         .replace("norm", "norm-2")
         .replace("drawing`", "drawing-2`")
@@ -191,7 +192,9 @@ def add_rich_chapter(small: SmallBook) -> None:
     (small.book.source / "bibliography.md").write_text(WORKS)
     (small.book.source / "references.bib").write_text(BIBLIOGRAPHY)
     index = small.index.read_text().replace("```{glossary}\n", f"```{{glossary}}{GLOSSARY}\n")
-    small.index.write_text(index + "\n```{reading-progress}\n```\n\n```{book-downloads}\n```\n")
+    directives = ("course-start", "course-tracks", "reading-progress", "course-map")
+    parts = "".join(f"\n```{{{name}}}\n```\n" for name in (*directives, "book-downloads"))
+    small.index.write_text(index + parts)
     small.book.toc.write_text(
         "format: jb-book\nroot: index\nparts:\n  - caption: The part\n    numbered: true\n"
         "    chapters:\n      - file: part/chapter\n      - file: part/second\n"

@@ -51,6 +51,22 @@ def chapter_text(description: str, text: str) -> str:
     return FRONT_MATTER.replace("DESCRIPTION", description) + text
 
 
+TRACKS = """\
+[hour]
+title = "An hour"
+text = "What it is."
+pages = ["part/chapter", "index"]
+
+[day]
+title = "A day"
+text = "What is essential."
+pages = ["part/chapter"]
+
+[everything]
+title = "Everything"
+text = "All there is."
+"""
+
 CHAPTER = chapter_text(
     "The chapter of a small book, with two cells whose outputs are compared.",
     """\
@@ -117,6 +133,7 @@ def make_small_book(root: Path) -> SmallBook:
     (root / "book" / "index.md").write_text(INDEX)
     (root / "book" / "part" / "chapter.md").write_text(CHAPTER)
     (root / "book" / "references.bib").write_text("")
+    (root / "book" / "tracks.toml").write_text(TRACKS)
     for name in ("_static", "_templates"):
         shutil.copytree(ROOT / "book" / name, root / "book" / name)
     (root / "lnbook" / "notebook").mkdir(parents=True)

@@ -17,6 +17,12 @@ def test_every_reference_belongs_to_a_chapter(book: Book) -> None:
     assert on_disk == {book.reference(chapter) for chapter in book.chapters}
 
 
+def test_next_leads_through_the_chapters_first(book: Book) -> None:
+    """From the home page on, with no page between that is no chapter."""
+    chapters = tuple(chapter.name for chapter in book.chapters)
+    assert book.pages[: 1 + len(chapters)] == ("index", *chapters)
+
+
 def test_every_page_has_a_description(book: Book) -> None:
     for name in book.pages:
         text = (book.source / f"{name}.md").read_text(encoding="utf-8")

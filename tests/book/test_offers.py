@@ -2,12 +2,12 @@
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from jinja2 import Environment, FileSystemLoader
 from nbclient import NotebookClient
@@ -68,7 +68,7 @@ def test_head_of_a_chapter(site: SmallBook) -> None:
     head = page.select_one("h1 + .ln-chapter-head")
     assert head is not None
     told = " ".join(head.select_one(".ln-chapter-time").get_text().split())
-    assert told == "About 5 minutes to read, 15 more for 2 exercises"
+    assert told == "Essential 5 min to read 15 min for 2 exercises"
     links = {link.get_text(): link["href"] for link in head.select("a")}
     assert links == {
         "Notebook of this chapter (.ipynb)": "../_sources/part/chapter.ipynb",
@@ -84,6 +84,17 @@ def test_head_of_a_chapter(site: SmallBook) -> None:
     assert page.select("script[defer][src*='reading-marks.js']")
 
 
+def test_head_of_a_chapter_that_builds_on_another(site: SmallBook) -> None:
+    told = soup(site, "part/second").select_one(".ln-chapter-time")
+    assert told is not None
+    assert " ".join(told.get_text().split()) == (
+        "Further 5 min to read 15 min for 2 exercises Builds on 1"
+    )
+    link = told.a
+    assert link is not None
+    assert (link["href"], link["title"]) == ("chapter.html", "A rich chapter")
+
+
 def test_pages_that_are_no_chapters_have_no_head(site: SmallBook) -> None:
     assert not soup(site, "bibliography").select("[data-chapter], .ln-chapter-head")
 
@@ -94,6 +105,36 @@ def test_progress_lists_the_chapters_in_order(site: SmallBook) -> None:
         ("A rich chapter", "part/chapter.html"),
         ("The second", "part/second.html"),
     ]
+
+
+def texts(tags: Iterable[Tag]) -> list[str]:
+    return [" ".join(tag.get_text().split()) for tag in tags]
+
+
+def test_first_page_leads_to_the_first_chapter(site: SmallBook) -> None:
+    links = soup(site, "index").select(".ln-start a")
+    assert texts(links) == ["Start with A rich chapter"]
+    assert links[0]["href"] == "part/chapter.html"
+
+
+def test_tracks_have_computed_minutes(site: SmallBook) -> None:
+    assert texts(soup(site, "index").select(".ln-tracks > li")) == [
+        "An hour 5 minutes What it is. A rich chapter A small book "
+        "The 2 exercises take 15 minutes more.",
+        "A day 5 minutes What is essential. A rich chapter The 2 exercises take 15 minutes more.",
+        "Everything 5 minutes All there is. A rich chapter The second "
+        "The 4 exercises take 30 minutes more.",
+    ]
+
+
+def test_map_marks_each_chapter(site: SmallBook) -> None:
+    index = soup(site, "index")
+    assert texts(index.select(".ln-map-caption")) == ["The part"]
+    assert texts(index.select(".ln-map li")) == [
+        "1 A rich chapter essential, 5 min",
+        "2 The second further, 5 min",
+    ]
+    assert texts(index.select(".ln-map .ln-essential a")) == ["A rich chapter"]
 
 
 def test_notebook_reads_well_in_plain_jupyter(site: SmallBook) -> None:
@@ -157,7 +198,7 @@ def test_all_notebooks_in_one_archive(site: SmallBook) -> None:
 
 def test_without_a_repository_its_links_are_left_out(book: Book) -> None:
     templates = Environment(loader=FileSystemLoader(book.source / "_templates"), autoescape=True)
-    values = {"name": "a", "time": ReadingTime(10, 1, 5), "notebook": "a.ipynb"}
+    values = {"name": "a", "time": ReadingTime(10.0, 1), "notebook": "a.ipynb"}
     head = BeautifulSoup(
         templates.get_template("chapter-head.html").render(values, repository=None), "html.parser"
     )

@@ -1,63 +1,102 @@
-"""The rule for reading times, and that the text tells the same rule."""
+"""The rule for reading times, and that the text gives the same rule."""
 
+import nbformat
 import pytest
-from docutils import nodes
-from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
+from nbformat import NotebookNode
 
 from bookbuild.book import Book
-from bookbuild.site.reading_time import MINUTES_AN_EXERCISE, SECONDS, WORDS_A_MINUTE, reading_time
+from bookbuild.site.reading_time import (
+    MINUTES_PER_EXERCISE,
+    SECONDS,
+    WORDS_PER_MINUTE,
+    ReadingTime,
+    in_words,
+    parser_for,
+    reading_time,
+    time_of,
+)
 
 LONG = "word " * 180 * 20
+FOLDED = ":class: dropdown\n"
 
 
-def page(*children: nodes.Node) -> nodes.section:
-    return nodes.section("", *children)
+def code(lines: int, *tags: str, **metadata: object) -> NotebookNode:
+    cell = nbformat.v4.new_code_cell("x = 1\n\n" * lines)
+    cell.metadata.update(tags=list(tags), **metadata)
+    return cell
 
 
-def cell(source: str, *, folded: bool = False, outputs: nodes.Node | None = None) -> nodes.Node:
-    box = nodes.container(nb_element="cell_code", **({"hide_mode": "input"} if folded else {}))
-    box += nodes.container("", nodes.literal_block(source, source), nb_element="cell_code_source")
-    if outputs is not None:
-        box += nodes.container("", outputs, mime_type="text/plain")
-    return box
+def directive(name: str, body: str = LONG, options: str = "") -> str:
+    return f"```{{{name}}} a title\n{options}\n{body}\n```\n"
 
 
-def words(text: str) -> nodes.paragraph:
-    return nodes.paragraph("", "", nodes.Text(text))
+def between(name: str, *cells: str | NotebookNode) -> list[str | NotebookNode]:
+    return [f"```{{{name}-start}} a\n```\n", *cells, f"```{{{name}-end}}\n```\n"]
+
+
+def time(book: Book, *cells: str | NotebookNode) -> ReadingTime:
+    made = [nbformat.v4.new_markdown_cell(c) if isinstance(c, str) else c for c in cells]
+    return time_of(parser_for(book.config), made)
 
 
 @pytest.mark.parametrize(
-    ("children", "minutes"),
+    ("cells", "minutes"),
     [
-        ([words("short")], 5),
-        ([words(LONG)], 20),
-        ([words(LONG), cell("x = 1\n\n" * 150)], 30),
-        ([words(LONG), cell("x = 1\n" * 150, folded=True)], 20),
-        ([words(LONG), cell("x", outputs=nodes.literal_block("", "1\n" * 900))], 20),
-        ([words(LONG), *(nodes.math_block("", "x") for _ in range(40))], 30),
-        ([words(LONG), *(nodes.math("", "x") for _ in range(300))], 30),
-        ([words(LONG), *(nodes.figure() for _ in range(24))], 30),
-        ([words(LONG), nodes.hint("", words(LONG), classes=["dropdown"])], 20),
-        ([words(LONG), nodes.hint("", words(LONG))], 40),
-        ([words(LONG), solution_node("", words(LONG))], 20),
+        (["short"], 5),
+        ([LONG], 20),
+        ([LONG, code(50)], 30),
+        ([LONG, code(50, "hide-input")], 20),
+        ([LONG, code(50, "remove-cell")], 20),
+        ([LONG, "```python\n" + "x = 1\n\n" * 50 + "```"], 30),
+        ([LONG, *(code(0, mystnb={"image": {"alt": "a"}}) for _ in range(24))], 30),
+        ([LONG, *(code(9, "hide-input", mystnb={"image": {}}) for _ in range(24))], 30),
+        ([LONG, *(code(9, "remove-cell", mystnb={"image": {}}) for _ in range(24))], 20),
+        ([LONG, *[directive("figure", "")] * 24], 30),
+        ([LONG, *[directive("math", "x")] * 40], 30),
+        ([LONG, "$$\nx\n$$\n\n" * 40], 30),
+        ([LONG, "$x$ " * 300], 30),
+        ([LONG, directive("hint", options=FOLDED)], 20),
+        ([LONG, directive("hint")], 40),
+        ([LONG, "````{tip}\n" + directive("hint", options=FOLDED) + LONG + "\n````"], 40),
+        ([LONG, *between("solution", LONG, code(50)), LONG], 40),
+        ([LONG, *between("deeper", LONG, code(50), directive("math", "x") * 40), LONG], 40),
+        ([LONG, *between("exercise", LONG)], 40),
+        (["{term}`" + LONG + " <row>`"], 20),
+        (["[" + LONG + "](page.md)"], 20),
+        (["```{list-table}\n:class: a\n\n* - " + LONG + "\n```"], 20),
+        (["<!-- " + LONG + " -->"], 5),
     ],
 )
-def test_minutes_to_read(children: list[nodes.Node], minutes: int) -> None:
-    assert reading_time(page(*children)).reading == minutes
+def test_minutes_to_read(book: Book, cells: list[str | NotebookNode], minutes: int) -> None:
+    assert time(book, *cells).reading == minutes
 
 
-def test_exercises_are_read_and_solved() -> None:
-    time = reading_time(page(*(exercise_enumerable_node("", words(LONG)) for _ in range(3))))
-    assert (time.reading, time.exercises, time.solving) == (60, 3, 20)
-    assert reading_time(page(words("short"))).solving == 0
+def test_exercises_are_read_and_solved(book: Book) -> None:
+    three = time(book, *between("exercise", LONG) * 3)
+    assert (three.reading, three.exercises, three.solving) == (60, 3, 20)
+    assert time(book, "short").solving == 0
 
 
-def test_the_text_tells_the_rule(book: Book) -> None:
+def test_a_page_without_code_has_a_time(book: Book) -> None:
+    one_page = reading_time(book, "one-page")
+    assert 1 < one_page.minutes < 10
+    assert one_page.exercises == 0
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [(55, "55 minutes"), (115, "115 minutes"), (120, "2 hours"), (340, "5 h 40 min")],
+)
+def test_minutes_in_words(minutes: int, words: str) -> None:
+    assert in_words(minutes) == words
+
+
+def test_the_text_gives_the_rule(book: Book) -> None:
     text = (book.source / "running.md").read_text()
-    told = (
-        f"{WORDS_A_MINUTE} words a minute, {SECONDS['line of code']} seconds for a line of code, "
-        f"{SECONDS['formula']} for a formula in a line, {SECONDS['equation']} for one that stands "
-        f"alone, {SECONDS['figure']} for a figure, and {MINUTES_AN_EXERCISE} minutes to solve an "
-        "exercise"
+    rule = (
+        f"{WORDS_PER_MINUTE} words per minute, {SECONDS['line of code']} seconds per visible line "
+        f"of code, {SECONDS['formula']} per formula within a sentence, {SECONDS['equation']} per "
+        f"displayed equation, and {SECONDS['figure']} per figure"
     )
-    assert told in text
+    assert rule in text
+    assert f"at {MINUTES_PER_EXERCISE} minutes each" in text

@@ -54,6 +54,8 @@ def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
     line = " ".join(chapter.evaluate(COUNT).split())
     assert line == "1 of 2 chapters read Continue with The second."
     assert chapter.evaluate("document.querySelector('progress').value") == 1
+    on_map = "[...document.querySelectorAll('.ln-map .ln-mark')].map(m => m.parentElement.href)"
+    assert [address.rpartition("/")[2] for address in chapter.evaluate(on_map)] == ["chapter.html"]
 
     chapter.evaluate(f"{CLEAR}.click()")
     assert chapter.evaluate(COUNT).startswith("0 of 2")

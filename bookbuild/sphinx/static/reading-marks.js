@@ -39,7 +39,7 @@
     return decodeURIComponent(target.pathname.slice(root.pathname.length)).replace(/\.html$/, "");
   }
 
-  /** Put a mark behind a link, or take it away. */
+  /** Put a mark after a link, or take it away. */
   function mark(link, isRead) {
     const old = link.querySelector(".ln-mark");
     if (isRead && !old) {
@@ -61,7 +61,7 @@
       box.checked = marks.has(box.dataset.chapter);
     }
     const progress = document.querySelector("[data-reading-progress]");
-    for (const link of document.querySelectorAll("nav.bd-links a[href]")) {
+    for (const link of document.querySelectorAll("nav.bd-links a[href], .ln-map a")) {
       mark(link, marks.has(nameOf(link)));
     }
     if (progress) count(progress, marks);
