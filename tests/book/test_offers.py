@@ -113,7 +113,7 @@ def texts(tags: Iterable[Tag]) -> list[str]:
 
 def test_first_page_leads_to_the_first_chapter(site: SmallBook) -> None:
     links = soup(site, "index").select(".ln-start a")
-    assert texts(links) == ["Start with A rich chapter"]
+    assert texts(links) == ["Start with “A rich chapter”"]
     assert links[0]["href"] == "part/chapter.html"
 
 
