@@ -27,10 +27,15 @@ ROUND = 5
 
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}  # tags: the code isn't seen
 NO_OUTPUT = {"hide-output", "hide-cell", "remove-output", "remove-cell"}
-UNTIL = {"solution-start": "solution-end", "deeper-start": "deeper-end"}  # folded, with its cells
+# Not read with the page: what is folded, and exercises, whose minutes are counted on their own.
+UNTIL = {
+    "exercise-start": "exercise-end",
+    "solution-start": "solution-end",
+    "deeper-start": "deeper-end",
+}
 FIGURES = ("figure", "image", "playground")
 CODE = ("code", "code-block", "literalinclude")
-NO_TEXT = ("bibliography", "eval-rst", "exercise-end", "glossary", "solution")
+NO_TEXT = ("bibliography", "eval-rst", "exercise", "glossary", "solution")
 OPTIONS = re.compile(r"\A(?:[ \t]*:[\w-]+:[^\n]*\n)+|\A---\n.*?\n---\n", re.DOTALL)
 
 
@@ -143,6 +148,8 @@ def _in_directive(
 ) -> Iterator[tuple[str, int]]:
     options = OPTIONS.match(content)
     body = content[options.end() :] if options else content
+    if name in ("exercise", "exercise-start"):
+        yield "exercise", 1
     if name in UNTIL or name in UNTIL.values():
         yield name, 1
     elif name == "math":
@@ -150,8 +157,6 @@ def _in_directive(
     elif name in CODE:
         yield "line of code", _lines(body)
     elif name not in NO_TEXT and not (options and "dropdown" in options[0]):
-        if name in ("exercise", "exercise-start"):
-            yield "exercise", 1
         if name in FIGURES:
             yield "figure", 1
         else:

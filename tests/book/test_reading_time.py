@@ -60,7 +60,7 @@ def time(book: Book, *cells: str | NotebookNode) -> ReadingTime:
         ([LONG, "````{tip}\n" + directive("hint", options=FOLDED) + LONG + "\n````"], 40),
         ([LONG, *between("solution", LONG, code(50)), LONG], 40),
         ([LONG, *between("deeper", LONG, code(50), directive("math", "x") * 40), LONG], 40),
-        ([LONG, *between("exercise", LONG)], 40),
+        ([LONG, *between("exercise", LONG)], 20),
         (["{term}`" + LONG + " <row>`"], 20),
         (["[" + LONG + "](page.md)"], 20),
         (["```{list-table}\n:class: a\n\n* - " + LONG + "\n```"], 20),
@@ -71,9 +71,9 @@ def test_minutes_to_read(book: Book, cells: list[str | NotebookNode], minutes: i
     assert time(book, *cells).reading == minutes
 
 
-def test_exercises_are_read_and_solved(book: Book) -> None:
+def test_exercises_come_on_top(book: Book) -> None:
     three = time(book, *between("exercise", LONG) * 3)
-    assert (three.reading, three.exercises, three.solving) == (60, 3, 20)
+    assert (three.reading, three.exercises, three.solving) == (5, 3, 20)
     assert time(book, "short").solving == 0
 
 
