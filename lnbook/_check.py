@@ -1,4 +1,4 @@
-"""Checks of arguments that all floors share. Does not import torch; see `_check_tensors`."""
+"""Argument checks shared by all subpackages. Doesn't import torch; see `_check_tensors`."""
 
 import math
 import numbers
@@ -15,7 +15,7 @@ def checked_real(value: Any, name: str, function: str, least: float = -math.inf)
     """Return `value` as a float.
 
     Raises:
-        TypeError: `value` is not a real number (a bool and a tensor are not).
+        TypeError: `value` is not a real number (bools and tensors don't count).
         ValueError: `value` is infinite, NaN or below `least`.
     """
     number = _real(value, name, function)
@@ -26,15 +26,15 @@ def checked_real(value: Any, name: str, function: str, least: float = -math.inf)
 
 
 def checked_eps(eps: Any, function: str) -> float:
-    """Return `eps` as a float, finite and at least 0; the errors are those of `checked_real`."""
+    """Return `eps` as a float, finite and at least 0; raise the errors of `checked_real`."""
     return checked_real(eps, "eps", function, least=0)
 
 
 def checked_between(value: Any, name: str, function: str, least: float, most: float) -> float:
-    """Return `value` as a float between `least` and `most`, both allowed.
+    """Return `value` as a float between `least` and `most`, inclusive.
 
     Raises:
-        TypeError: `value` is not a real number (a bool and a tensor are not).
+        TypeError: `value` is not a real number (bools and tensors don't count).
         ValueError: `value` is NaN or outside the interval.
     """
     number = _real(value, name, function)
@@ -55,19 +55,19 @@ def _real(value: Any, name: str, function: str) -> float:
 
 
 def checked_integers(normalized_shape: Any, function: str) -> tuple[int, ...]:
-    """Return `normalized_shape`, an integer or some integers, as a tuple of Python ints.
+    """Return `normalized_shape`, an integer or a sequence of integers, as a tuple of Python ints.
 
     Raises:
-        TypeError: it is neither, or an element is not an integer (a bool is not).
+        TypeError: it is neither, or an element is not an integer (bools don't count).
     """
     if isinstance(normalized_shape, numbers.Integral):
         normalized_shape = (normalized_shape,)
     if not isinstance(normalized_shape, Iterable) or isinstance(normalized_shape, (str, bytes)):
         raise TypeError(
-            f"{function}: expected normalized_shape to be an integer or some integers, but got "
-            f"{normalized_shape!r} of type {type(normalized_shape).__name__}"
+            f"{function}: expected normalized_shape to be an integer or a sequence of integers, "
+            f"but got {normalized_shape!r} of type {type(normalized_shape).__name__}"
         )
-    expected = "normalized_shape to hold integers"
+    expected = "normalized_shape to contain integers"
     return tuple(_integer(size, expected, function) for size in normalized_shape)
 
 
@@ -76,8 +76,8 @@ def checked_shape(normalized_shape: Any, function: str) -> tuple[int, ...]:
     shape = checked_integers(normalized_shape, function)
     if not shape or min(shape) < 0:
         raise RuntimeError(
-            f"{function}: expected normalized_shape to hold at least one size and no negative "
-            f"one, but got normalized_shape={shape}"
+            f"{function}: expected normalized_shape to have at least one size and no negative "
+            f"sizes, but got normalized_shape={shape}"
         )
     return shape
 
@@ -86,7 +86,7 @@ def checked_count(value: Any, name: str, function: str, least: int = 0) -> int:
     """Return `value` as a Python int.
 
     Raises:
-        TypeError: `value` is not an integer (a bool is not).
+        TypeError: `value` is not an integer (bools don't count).
         ValueError: `value` is below `least`.
     """
     count = checked_integer(value, name, function)
@@ -96,7 +96,7 @@ def checked_count(value: Any, name: str, function: str, least: int = 0) -> int:
 
 
 def checked_integer(value: Any, name: str, function: str) -> int:
-    """Return `value` as a Python int; raise TypeError if it is not an integer (a bool is not)."""
+    """Return `value` as a Python int; raise TypeError for anything else, including bools."""
     return _integer(value, f"{name} to be an integer", function)
 
 
@@ -112,7 +112,7 @@ def _integer(value: Any, expected: str, function: str) -> int:
 
 
 def checked_bool(value: Any, name: str, function: str) -> bool:
-    """Return `value`, which must be True or False; raise TypeError if it is something else."""
+    """Return `value`, which must be True or False; raise TypeError if it isn't."""
     if not isinstance(value, bool):
         raise TypeError(
             f"{function}: expected {name} to be True or False, but got {value!r} "
@@ -122,22 +122,22 @@ def checked_bool(value: Any, name: str, function: str) -> bool:
 
 
 def checked_implementation(value: Any, function: str, native: bool = True) -> Implementation:
-    """Return `value`, which must name an implementation; raise ValueError if it does not.
+    """Return `value`, which must name an implementation; raise ValueError if it doesn't.
 
-    `native` says whether PyTorch has a kernel of its own for it.
+    `native` says whether PyTorch has its own kernel for the operation.
     """
     for known in ("auto", "native", "fused", "plain"):
         if value == known and (native or known != "native"):
             return known
     names = "'auto', 'native', 'fused' or 'plain'" if native else "'auto', 'fused' or 'plain'"
-    reason = "" if native else ", as PyTorch has no kernel of its own for it"
+    reason = "" if native else ", since PyTorch has no kernel for it"
     raise ValueError(
         f"{function}: expected implementation to be {names}{reason}, but got {value!r}"
     )
 
 
 def check_generator(rng: Any, function: str) -> None:
-    """Raise TypeError unless `rng` is a NumPy generator (a seed is none)."""
+    """Raise TypeError unless `rng` is a NumPy generator (a seed isn't)."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(
             f"{function}: expected rng to be a numpy.random.Generator, but got {type(rng).__name__}"

@@ -1,4 +1,4 @@
-"""Checks of tensors, dtypes and modules that the floors on torch share, in one wording."""
+"""Checks of tensors, dtypes and modules, with the same wording wherever torch is used."""
 
 from typing import Any, TypeAlias
 
@@ -15,16 +15,16 @@ KNOWN_DTYPES = "float16, bfloat16, float32 or float64"
 
 
 def computing_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype of statistics: float32 for the half types, else `dtype` itself."""
+    """Return the dtype of the statistics: float32 for half precision, otherwise `dtype` itself."""
     return torch.float32 if dtype in HALF_DTYPES else dtype
 
 
 def check_dtype(dtype: Any, function: str) -> None:
-    """Raise unless `dtype` is None or a dtype that parameters may have.
+    """Raise unless `dtype` is None or a dtype that parameters can have.
 
     Raises:
         TypeError: it is not a dtype.
-        RuntimeError: it is another dtype.
+        RuntimeError: it is any other dtype.
     """
     if dtype is not None and not isinstance(dtype, torch.dtype):
         raise TypeError(
@@ -46,8 +46,8 @@ def check_module(value: Any, name: str, function: str) -> None:
 def checked_sizes(normalized_shape: Any, function: str) -> tuple[int, ...]:
     """Return `normalized_shape`, a tuple or list of integers, as a tuple of Python ints.
 
-    The errors are those of `checked_shape`, with a TypeError for a lone integer, as in PyTorch's
-    functions.
+    Raises the errors of `checked_shape`, and TypeError for a single integer, as PyTorch's functions
+    do.
     """
     if not isinstance(normalized_shape, (tuple, list)):
         hint = f"; write ({normalized_shape},)" if isinstance(normalized_shape, int) else ""
@@ -59,22 +59,22 @@ def checked_sizes(normalized_shape: Any, function: str) -> tuple[int, ...]:
 
 
 def check_tensor(value: Any, name: str, function: str) -> None:
-    """Raise TypeError unless `value` is a tensor, RuntimeError unless it is a dense one."""
+    """Raise TypeError unless `value` is a tensor, and RuntimeError unless it is dense."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{function}: expected {name} to be a tensor, but got {type(value).__name__}"
         )
     if value.layout != torch.strided or value.is_nested:
-        given = "a nested one" if value.is_nested else f"layout {value.layout}"
+        given = "a nested tensor" if value.is_nested else f"layout {value.layout}"
         raise RuntimeError(f"{function}: expected {name} to be a dense tensor, but got {given}")
 
 
 def check_floating(value: Any, name: str, function: str) -> None:
-    """Raise unless `value` is a dense tensor of a dtype that can be normalized.
+    """Raise unless `value` is a dense tensor with a dtype that can be normalized.
 
     Raises:
         TypeError: it is not a tensor.
-        RuntimeError: it is not dense; for another dtype its subclass NotImplementedError.
+        RuntimeError: it is not dense; its subclass NotImplementedError for any other dtype.
     """
     check_tensor(value, name, function)
     if value.dtype not in FLOATING_DTYPES:
@@ -88,7 +88,7 @@ def check_last_dimensions(input: Any, shape: tuple[int, ...], function: str) -> 
 
     Raises:
         TypeError: it is not a tensor.
-        RuntimeError: its shape, dtype (NotImplementedError) or layout does not fit.
+        RuntimeError: its shape, dtype (NotImplementedError) or layout is wrong.
     """
     check_floating(input, "input", function)
     if tuple(input.shape[-len(shape) :]) != shape:
@@ -101,19 +101,19 @@ def check_last_dimensions(input: Any, shape: tuple[int, ...], function: str) -> 
 def check_parameters(
     input: Tensor, shape: tuple[int, ...], shape_is: str, function: str, **parameters: Any
 ) -> None:
-    """Raise unless each of the `parameters` that is not None fits `input`.
+    """Raise unless each of the `parameters` is None or compatible with `input`.
 
     Args:
         input: the tensor to normalize.
         shape: the shape that each parameter must have.
         shape_is: where that shape comes from, for the message.
-        function: who asks, for the message.
-        parameters: tensors or None, by name. Their dtype is that of `input`; for a half type
-            they may be float32, all of them together.
+        function: name of the caller, for the message.
+        parameters: tensors or None, by name. They have the dtype of `input`; for half precision
+            they can instead all be float32.
 
     Raises:
         TypeError: a parameter is not a tensor.
-        RuntimeError: its shape, dtype, device or layout does not fit.
+        RuntimeError: its shape, dtype, device or layout is wrong.
     """
     allowed = {input.dtype, computing_dtype(input.dtype)}
     for name, parameter in parameters.items():
@@ -139,6 +139,6 @@ def check_parameters(
 
 
 def autocasts(device: torch.device) -> bool:
-    """Say whether autocast is on; not every device has it (`meta` has none)."""
+    """Return whether autocast is on; not every device supports it (`meta` doesn't)."""
     available = torch.amp.is_autocast_available(device.type)
     return available and torch.is_autocast_enabled(device.type)

@@ -1,1 +1,1 @@
-"""Real and made-up data that need no download, a module for each kind."""
+"""Real and synthetic data that need no download, with one module per dataset."""

@@ -1,4 +1,4 @@
-"""The adding problem: a made-up task in which what matters lies far back in a sequence."""
+"""The adding problem: a synthetic task that depends on inputs far back in a sequence."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from lnbook._check import check_generator, checked_count
 
 __all__ = ["BASELINE", "adding_problem"]
 
-BASELINE = 1 / 6  # the mean squared error of always answering 1, the mean of the sum
+BASELINE = 1 / 6  # mean squared error of always predicting 1, the mean of the sum
 
 
 def adding_problem(rng: np.random.Generator, examples: int, length: int) -> tuple[Tensor, Tensor]:
-    """Draw sequences of numbers, two of which are marked; the answer is the sum of these two.
+    """Draw sequences of numbers, two of which are marked; the target is the sum of these two.
 
-    One mark lies in the first half, one in the second. Source: Hochreiter and Schmidhuber 1997,
+    One mark is in the first half, the other in the second. Source: Hochreiter and Schmidhuber 1997,
     experiment 4, in the form of Le, Jaitly and Hinton 2015, section 4.1 (numbers from 0 to 1).
 
     Args:
-        rng: where the numbers come from.
-        examples: how many sequences, N.
-        length: how many steps each has, L, at least 2.
+        rng: generator of the numbers.
+        examples: number of sequences, N.
+        length: number of steps in each, L, at least 2.
 
     Returns:
-        The sequences, float64 of shape `(N, L, 2)`: numbers uniform in 0 to 1, and marks 0 or 1.
-        The answers, float64 of shape `(N, 1)`.
+        The sequences, float64 of shape `(N, L, 2)`: numbers uniform between 0 and 1, and marks 0 or
+        1. The targets, float64 of shape `(N, 1)`.
 
     Raises:
-        TypeError: `rng` is not a NumPy generator, or a number not an integer.
+        TypeError: `rng` is not a NumPy generator, or a number is not an integer.
         ValueError: `examples` is below 1, or `length` below 2.
 
     Example:

@@ -1,4 +1,4 @@
-"""Handwritten digits that come with scikit-learn: 1797 images of 8 x 8 pixels."""
+"""The handwritten digits included in scikit-learn: 1797 images of 8 x 8 pixels."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TEST_EVERY = 4
 
 @dataclass(frozen=True)
 class Digits:
-    """Images and their classes, for training and for testing.
+    """Images and their classes, for training and testing.
 
     Attributes:
-        train_x: float64 of shape `(1347, 64)`, pixels row by row from 0 to 1.
+        train_x: float64 of shape `(1347, 64)`, pixels from 0 to 1, row by row.
         train_y: int64 of shape `(1347,)`, the digit from 0 to 9.
-        test_x: as `train_x`, of shape `(450, 64)`.
-        test_y: as `train_y`, of shape `(450,)`.
+        test_x: like `train_x`, of shape `(450, 64)`.
+        test_y: like `train_y`, of shape `(450,)`.
 
     Example:
         >>> digits = load_digits()
@@ -40,11 +40,11 @@ class Digits:
 
 
 def load_digits() -> Digits:
-    """Load scikit-learn's digits, split in a fixed way: every fourth image is for testing.
+    """Load scikit-learn's digits with a fixed split: every fourth image is for testing.
 
     Source: Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits, the test set of
-    the UCI repository, as scikit-learn ships it. It does not tell the writers apart, so one
-    writer may have images in both parts.
+    the UCI repository, as distributed with scikit-learn. The writers aren't identified, so one
+    writer's images can be in both parts.
 
     Example:
         >>> digits = load_digits()
@@ -64,17 +64,17 @@ def load_digits() -> Digits:
 
 Batch = tuple[Tensor, Tensor]
 TESTING, VALIDATION = 450, 150
-SPLIT = 0  # of a seed: each of its uses has a generator of its own
+SPLIT = 0  # of a seed: each use has its own generator
 
 
 @dataclass(frozen=True)
 class Split:
-    """The digits, dealt out at random: inputs of shape `(N, 64)` and classes of shape `(N,)`.
+    """The digits, split at random: inputs of shape `(N, 64)` and classes of shape `(N,)`.
 
     Attributes:
         train: 1197 images to train on.
-        validation: 150 images to choose a learning rate by.
-        test: 450 images for the result.
+        validation: 150 images for choosing a learning rate.
+        test: 450 images for the final result.
 
     Example:
         >>> part = split(seed=1)
@@ -94,7 +94,7 @@ def _digits() -> Batch:
 
 
 def split(seed: int) -> Split:
-    """Deal the 1797 digits out for training, validation and testing, as the seed says.
+    """Split the 1797 digits for training, validation and testing, as determined by the seed.
 
     Raises:
         TypeError: `seed` is not an integer.

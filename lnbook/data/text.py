@@ -1,4 +1,4 @@
-"""English text that comes with Python: the topics of its `help`, as characters."""
+"""English text included in Python: the topics of its `help`, as characters."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RARE = 40
 
 @dataclass(frozen=True)
 class Text:
-    """A text as numbers, a character each.
+    """A text as numbers, one per character.
 
     Attributes:
-        alphabet: the characters; the place in it is the number.
+        alphabet: the characters; a character's position is its number.
         train: int64 of shape `(T,)`, the first nine tenths of the text.
         test: int64, the rest.
 
@@ -36,16 +36,16 @@ class Text:
     test: Tensor
 
     def decode(self, numbers: Tensor) -> str:
-        """Return the text that `numbers` of shape `(L,)` stand for."""
+        """Return the text represented by `numbers`, of shape `(L,)`."""
         return "".join(self.alphabet[number] for number in numbers.tolist())
 
 
 def load_text() -> Text:
-    """Load the help topics of this Python as one English text of some 460,000 characters.
+    """Load this Python's help topics as one English text of about 460,000 characters.
 
-    Topics stand in alphabetical order. Runs of spaces become one; a character that occurs fewer
-    than 40 times becomes a space. Each version of Python has another text, so do not print what
-    depends on the letters of it.
+    Topics are in alphabetical order. Runs of spaces become one space; characters that occur fewer
+    than 40 times become spaces. The text differs between Python versions, so don't print anything
+    that depends on its letters.
 
     Source: the module `pydoc_data.topics` of the standard library.
 
@@ -70,19 +70,19 @@ def load_text() -> Text:
 def windows(
     rng: np.random.Generator, numbers: Tensor, count: int, length: int
 ) -> tuple[Tensor, Tensor]:
-    """Cut `count` windows of `length` characters at random, and what follows each character.
+    """Cut out `count` random windows of `length` characters, and each character's successor.
 
     Args:
-        rng: where the places come from.
+        rng: generator of the positions.
         numbers: a text of shape `(T,)`.
-        count: how many windows.
-        length: how many characters each has.
+        count: number of windows.
+        length: number of characters in each.
 
     Returns:
         Two tensors of shape `(count, length)`: the characters, and the next ones.
 
     Raises:
-        TypeError: `rng` is not a NumPy generator, or a number not an integer.
+        TypeError: `rng` is not a NumPy generator, or a number is not an integer.
         ValueError: `count` or `length` is below 1, or the text is not longer than `length`.
 
     Example:
@@ -95,7 +95,7 @@ def windows(
     checked_count(length, "length", "windows", least=1)
     if len(numbers) <= length:
         raise ValueError(
-            f"windows: expected a text longer than length, but got length {length} "
+            f"windows: expected the text to be longer than length, but got length {length} "
             f"and {len(numbers)} characters"
         )
     starts = torch.from_numpy(rng.integers(0, len(numbers) - length, (count, 1)))

@@ -1,7 +1,7 @@
-"""The operations on torch tensors, differentiable.
+"""Differentiable normalization functions for torch tensors.
 
-The functions are plain, to be read beside their equations. The classes named Function are fused:
-they compute the same, fast, with derivatives of their own.
+The functions are plain: read them side by side with their equations. The classes named Function are
+fused: they compute the same thing, but faster, with a hand-written backward pass.
 """
 
 from lnbook._check_tensors import FLOATING_DTYPES, HALF_DTYPES

@@ -1,8 +1,8 @@
-"""Rows in blocks that fit in the processor's cache.
+"""Process rows in blocks that fit in the processor's cache.
 
-A formula in torch operations visits its tensors once for each operation. Where a tensor is larger
-than the cache, every visit fetches it from main memory again, and that takes longer than the
-arithmetic. So the Functions run the whole formula on a block of rows, then on the next.
+A formula written in torch operations reads its tensors once per operation. If a tensor is larger
+than the cache, each read goes to main memory again, which takes longer than the arithmetic. So the
+Functions run the whole formula on one block of rows, then on the next.
 """
 
 import math
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-# Elements in a block. Measured: half as many cost more calls, twice as many leave the cache.
+# Elements per block. Measured: half as many need more calls, twice as many overflow the cache.
 BLOCK = 2**19
 
 
 def as_rows(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """View (or copy) `tensor` as a contiguous matrix with a row for each normalized group."""
+    """View (or copy) `tensor` as a contiguous matrix with one row per normalized group."""
     if tensor.ndim != 2 or len(shape) != 1:
         leading = tensor.shape[: tensor.ndim - len(shape)]
         tensor = tensor.reshape(math.prod(leading), math.prod(shape))
@@ -24,25 +24,25 @@ def as_rows(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def as_vector(parameter: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Return a weight or bias as a vector of `dtype`, None as None."""
+    """Return a weight or bias as a vector of `dtype`, or None if it is None."""
     if parameter is None:
         return None
     return in_dtype(parameter if parameter.ndim == 1 else parameter.reshape(-1), dtype)
 
 
 def in_dtype(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return `tensor` in `dtype`; quicker than the method where nothing is to be done."""
+    """Return `tensor` in `dtype`; faster than `Tensor.to` if there's nothing to convert."""
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def as_like(tensor: Tensor, model: Tensor) -> Tensor:
-    """Return `tensor` in the shape and dtype of `model`."""
+    """Return `tensor` with the shape and dtype of `model`."""
     tensor = in_dtype(tensor, model.dtype)
     return tensor if tensor.shape == model.shape else tensor.view(model.shape)
 
 
 def affine_(xhat: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """Scale and shift the columns of `xhat` in place, by what is given."""
+    """Scale and shift the columns of `xhat` in place, if weight or bias is given."""
     if weight is not None and bias is not None:
         return torch.addcmul(bias, xhat, weight, out=xhat)
     if weight is not None:
@@ -51,20 +51,20 @@ def affine_(xhat: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 
 
 def minus_means(rows: Tensor, weight: Tensor | None) -> Tensor:
-    """Return minus the mean of each row times the weight, as a column."""
+    """Return the negative mean of each row times the weight, as a column."""
     if weight is None:
         return rows.mean(1, keepdim=True).neg_()
-    nothing = rows.new_empty(1)  # beta=0: it is not read
+    nothing = rows.new_empty(1)  # never read, since beta=0
     return torch.addmv(nothing, rows, weight, beta=0, alpha=-1 / max(1, rows.shape[1])).unsqueeze(1)
 
 
 def fits_one_block(rows: Tensor) -> bool:
-    """Say whether a matrix needs no cutting; on other devices than a CPU none does."""
+    """Return whether a matrix fits in one block; on devices other than a CPU, all do."""
     return not rows.is_cpu or rows.numel() <= BLOCK
 
 
 def blocks(rows: Tensor) -> Iterator[slice]:
-    """Cut the rows of a matrix into blocks: slices, in order."""
+    """Split the rows of a matrix into blocks, as slices in order."""
     count, size = rows.shape
     height = max(1, BLOCK // size)
     for start in range(0, count, height):
@@ -72,8 +72,8 @@ def blocks(rows: Tensor) -> Iterator[slice]:
 
 
 def is_transformed() -> bool:
-    """Say whether `torch.compile` or a transform of `torch.func` is reading the computation.
+    """Return whether `torch.compile` or a `torch.func` transform is tracing the computation.
 
-    Then there is nothing to run block by block, and the plain function is what they can read.
+    If so, nothing should run block by block: they need the plain function.
     """
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()

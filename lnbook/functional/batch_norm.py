@@ -1,6 +1,6 @@
-r"""Batch normalization, and instance normalization as a batch normalization of each sample.
+r"""Batch normalization, and instance normalization as batch normalization of each sample.
 
-Notation: :math:`n` is the number of values of a channel in the batch, :math:`\mu` and :math:`v`
+Notation: :math:`n` is the number of values per channel in the batch; :math:`\mu` and :math:`v` are
 their mean and biased variance.
 """
 
@@ -26,25 +26,25 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    r"""Normalize each channel, by the statistics of the batch or by the running ones.
+    r"""Normalize each channel by the batch statistics or the running statistics.
 
     .. math::
         y = \gamma \, \frac{x - \mu}{\sqrt{v + \epsilon}} + \beta, \qquad
         \mu = \frac{1}{n} \sum x, \qquad v = \frac{1}{n} \sum (x - \mu)^2
 
     with sums over the batch and all positions of a channel, if `training`. The running statistics
-    then move in place, the variance with :math:`n - 1` in place of :math:`n`:
+    are then updated in place, using the unbiased variance (:math:`n - 1` instead of :math:`n`):
 
     .. math::
         \text{running} \leftarrow (1 - m) \, \text{running} + m \, \text{batch}
 
-    Otherwise the running statistics take the places of :math:`\mu` and :math:`v`, and no sample
-    sees another. Source: Ioffe and Szegedy 2015, algorithms 1 and 2, and PyTorch's documentation
-    of `BatchNorm1d`.
+    Otherwise, the running statistics replace :math:`\mu` and :math:`v`, and samples don't affect
+    each other. Source: Ioffe and Szegedy 2015, algorithms 1 and 2, and PyTorch's documentation of
+    `BatchNorm1d`.
 
     The statistics are computed in float32, or in float64 for a float64 input, and the result is
-    rounded once. A channel whose values are all equal gives exactly `bias`. Derivatives of any
-    order come from autograd.
+    rounded once. A channel whose values are all equal gives exactly `bias`. Autograd computes
+    derivatives of any order.
 
     Args:
         input: tensor of shape `(N, C, *)`, float16, bfloat16, float32 or float64.
@@ -52,21 +52,21 @@ def batch_norm(
         running_var: of shape `(C,)`; None if and only if `running_mean` is.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         bias: :math:`\beta`, of shape `(C,)`; zeros if None.
-        training: whether to use the statistics of the batch.
-        momentum: :math:`m`, the share of the batch in the running statistics.
-        eps: what is added to the variance, finite and at least 0; above 0 if `training`.
+        training: whether to use the batch statistics.
+        momentum: :math:`m`, weight of the new batch in the running statistics.
+        eps: value added to the variance, finite and at least 0; above 0 if `training`.
 
     Returns:
-        Contiguous tensor of the shape, dtype and device of `input`. The other tensors are of its
-        dtype, or all of float32 for a float16 or bfloat16 input.
+        Contiguous tensor with the shape, dtype and device of `input`. The other tensors have its
+        dtype, or are all float32 for a float16 or bfloat16 input.
 
     Raises:
-        TypeError: a tensor, a number or a bool is expected and something else given.
-        RuntimeError: the shapes, dtypes, devices or layouts do not fit, or the running statistics
-            are needed and missing; for an `input` that is not floating-point its subclass
-            NotImplementedError.
-        ValueError: a channel has one value only and `training` is set, one of the running
-            statistics is missing, or `eps` is out of range.
+        TypeError: an argument has the wrong type.
+        RuntimeError: the shapes, dtypes, devices or layouts don't match, or required running
+            statistics are missing; its subclass NotImplementedError if `input` is not
+            floating-point.
+        ValueError: a channel has only one value in training mode, only one of the running
+            statistics is given, or `eps` is out of range.
 
     Example:
         >>> x = torch.tensor([[1.0, 10.0], [3.0, 30.0]])
@@ -87,8 +87,8 @@ def batch_norm(
         raise ValueError("batch_norm: expected eps to be above 0 when training, but got 0")
 
     x = input.to(computing_dtype(input.dtype)).contiguous()
-    others = (0, *range(2, x.ndim))  # all dimensions but that of the channels
-    column = (1, -1, *[1] * (x.ndim - 2))  # the shape that makes a vector of channels broadcast
+    others = (0, *range(2, x.ndim))  # all dimensions except the channels
+    column = (1, -1, *[1] * (x.ndim - 2))  # shape in which a vector of channels broadcasts
     if training:
         mean, centered, variance = _batch_statistics(x, others)
         count = x.numel() // max(1, x.shape[1])
@@ -117,8 +117,8 @@ def instance_norm(
 ) -> Tensor:
     r"""Normalize each channel of each sample over its positions.
 
-    It is a batch normalization in which the channels of every sample stand for themselves: of
-    shape `(1, N * C, *)`. Source: Ulyanov, Vedaldi and Lempitsky 2016, eq. 4.
+    This is batch normalization with every channel of every sample treated as a separate channel: an
+    input of shape `(1, N * C, *)`. Source: Ulyanov, Vedaldi and Lempitsky 2016, eq. 4.
 
     .. math::
         y_{nc} = \gamma_c \, \frac{x_{nc} - \mu_{nc}}{\sqrt{v_{nc} + \epsilon}} + \beta_c
@@ -129,18 +129,18 @@ def instance_norm(
         running_var: of shape `(C,)`; None if and only if `running_mean` is.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         bias: :math:`\beta`, of shape `(C,)`; zeros if None.
-        use_input_stats: whether to use the statistics of the input, and to move the running ones
-            toward their mean over the samples; else the running statistics take their places.
-        momentum: the share of the input in the running statistics.
-        eps: what is added to the variance, finite and at least 0; above 0 with `use_input_stats`.
+        use_input_stats: whether to use the statistics of the input and move the running statistics
+            toward their mean over the samples; otherwise the running statistics are used.
+        momentum: weight of the new input in the running statistics.
+        eps: value added to the variance, finite and at least 0; above 0 with `use_input_stats`.
 
     Returns:
-        Contiguous tensor of the shape, dtype and device of `input`.
+        Contiguous tensor with the shape, dtype and device of `input`.
 
     Raises:
-        TypeError: as `batch_norm`.
-        RuntimeError: as `batch_norm`.
-        ValueError: as `batch_norm`, or a channel has one position only.
+        TypeError: as in `batch_norm`.
+        RuntimeError: as in `batch_norm`.
+        ValueError: as in `batch_norm`, or a channel has only one position.
 
     Example:
         >>> x = torch.tensor([[[1.0, 3.0], [10.0, 30.0]], [[5.0, 5.0], [2.0, 0.0]]])
@@ -151,7 +151,7 @@ def instance_norm(
     _check_running(input, running_mean, running_var, "instance_norm", needed=not use_input_stats)
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(
-            "instance_norm: expected more than one position in each channel, "
+            "instance_norm: expected more than one position per channel, "
             f"but got input of shape {tuple(input.shape)}"
         )
     running = {"running_mean": running_mean, "running_var": running_var}
@@ -159,7 +159,7 @@ def instance_norm(
     check_parameters(input, channels, "(C,)=", "instance_norm", **given, **running)
 
     samples, dtype = input.shape[0], computing_dtype(input.dtype)
-    # In this dtype, so that the gradients of all samples are added before they are rounded.
+    # In this dtype, so that the gradients of all samples are summed before being rounded.
     mean, var, weight, bias = (
         None if tensor is None else tensor.to(dtype).repeat(samples)
         for tensor in (running_mean, running_var, weight, bias)
@@ -174,11 +174,11 @@ def instance_norm(
 
 
 def _batch_statistics(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mean, centered x and the biased variance over `dims`, broadcastable."""
+    """Return the mean, centered x and biased variance over `dims`, in broadcastable shapes."""
     count = math.prod([x.shape[dim] for dim in dims])
     mean = x.sum(dims, keepdim=True) / count
     centered = x - mean
-    # What rounding left of the mean, as in layer_norm.
+    # Remove what rounding left of the mean, as in layer_norm.
     residual = centered.detach().sum(dims, keepdim=True) / count
     centered -= residual
     variance = centered.square().sum(dims, keepdim=True) / count
@@ -187,7 +187,7 @@ def _batch_statistics(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor,
 
 
 def _move_(running: Tensor, batch: Tensor, momentum: float) -> None:
-    """Move the running statistics in place: they are no part of any derivative."""
+    """Update the running statistics in place, outside of any derivative."""
     batch = batch.detach().view(-1)
     running.copy_((1 - momentum) * running.to(batch.dtype) + momentum * batch)
 
@@ -207,17 +207,17 @@ def _check_running(
 ) -> None:
     if not needed and math.prod(input.shape[:1] + input.shape[2:]) == 1:
         raise ValueError(
-            f"{function}: expected more than one value in each channel when training, "
+            f"{function}: expected more than one value per channel when training, "
             f"but got input of shape {tuple(input.shape)}"
         )
     for name, tensor in (("running_mean", mean), ("running_var", var)):
         if needed and tensor is None:
             raise RuntimeError(
-                f"{function}: expected {name} to be a tensor where the statistics of the input "
+                f"{function}: expected {name} to be a tensor when the statistics of the input "
                 "are not used, but got None"
             )
     if (mean is None) != (var is None):
         raise ValueError(
-            f"{function}: expected running_mean and running_var to be both tensors or both None, "
+            f"{function}: expected running_mean and running_var to both be tensors or both None, "
             f"but got {type(mean).__name__} and {type(var).__name__}"
         )

@@ -1,4 +1,4 @@
-"""Dynamic tanh: a bounded curve in the place of a normalization."""
+"""Dynamic tanh: a bounded curve instead of normalization."""
 
 import torch
 from torch import Tensor
@@ -14,28 +14,28 @@ def dynamic_tanh(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> Tensor:
-    r"""Squash every element by itself, then scale and shift each feature.
+    r"""Squash each element independently, then scale and shift each feature.
 
     .. math::
         y_i = \gamma_i \tanh(\alpha x_i) + \beta_i
 
-    There are no statistics: no element sees another. Source: Zhu, Chen, He, LeCun and Liu 2025,
-    eq. 2. Computed in float32, or in float64 for a float64 input, and rounded once.
+    There are no statistics: elements don't affect each other. Source: Zhu, Chen, He, LeCun and Liu
+    2025, eq. 2. Computed in float32, or in float64 for a float64 input, and rounded once.
 
     Args:
         input: tensor of shape `(*, *features)`, float16, bfloat16, float32 or float64.
-        alpha: :math:`\alpha`, one number, of shape `(1,)`. Its dtype, and that of weight and
-            bias, is that of `input`, or float32 for a float16 or bfloat16 input.
-        weight: :math:`\gamma`, of the shape of the last dimensions of `input`; ones if None.
-        bias: :math:`\beta`, of the shape of the last dimensions of `input`; zeros if None.
+        alpha: :math:`\alpha`, a single number of shape `(1,)`. Like weight and bias, it has the
+            dtype of `input`, or float32 for a float16 or bfloat16 input.
+        weight: :math:`\gamma`, with the shape of the last dimensions of `input`; ones if None.
+        bias: :math:`\beta`, with the shape of the last dimensions of `input`; zeros if None.
 
     Returns:
-        Tensor of the shape, dtype and device of `input`.
+        Tensor with the shape, dtype and device of `input`.
 
     Raises:
         TypeError: an argument is not a tensor.
-        RuntimeError: the shapes, dtypes, devices or layouts do not fit; for an `input` that is
-            not floating-point its subclass NotImplementedError.
+        RuntimeError: the shapes, dtypes, devices or layouts don't match; its subclass
+            NotImplementedError if `input` is not floating-point.
 
     Example:
         >>> y = dynamic_tanh(torch.tensor([0.0, 1e9]), torch.tensor([0.5]), torch.tensor([3.0, 2]))

@@ -1,4 +1,4 @@
-r"""Layer normalization of torch tensors, readable and differentiable by autograd.
+r"""Layer normalization of torch tensors, written to be read and differentiated by autograd.
 
 Notation: :math:`H` is the number of elements that are normalized together, :math:`v` the biased
 variance, :math:`r = (v + \epsilon)^{-1/2}` and :math:`\hat{x}` the normalized input.
@@ -41,32 +41,32 @@ def layer_norm(
 
     The statistics are computed in float32, or in float64 for a float64 input, and the result is
     rounded once, at the end. A row whose elements are all equal gives exactly `bias` if `eps` is
-    above 0, and NaN if it is 0. A row whose sum or variance overflows gives NaN. Derivatives of
-    any order come from autograd.
+    above 0, and NaN if it is 0. A row whose sum or variance overflows gives NaN. Autograd computes
+    derivatives of any order.
 
     Args:
         input: tensor of shape `(*, *normalized_shape)`, float16, bfloat16, float32 or float64.
         normalized_shape: tuple or list of the last dimensions of `input`, normalized together.
             As in PyTorch's function, one dimension is written `(4,)`, not `4`.
-        weight: :math:`\gamma`, of shape `normalized_shape`; ones if None. Its dtype is that of
-            `input`, or float32 for a float16 or bfloat16 input.
-        bias: :math:`\beta`, of shape `normalized_shape`; zeros if None. Its dtype is that of
-            `weight`, under the same rule.
-        eps: what is added to the variance: a real number, finite and at least 0.
+        weight: :math:`\gamma`, of shape `normalized_shape`; ones if None. Has the dtype of `input`,
+            or float32 for a float16 or bfloat16 input.
+        bias: :math:`\beta`, of shape `normalized_shape`; zeros if None. Its dtype follows the same
+            rule and is the same as that of `weight`.
+        eps: value added to the variance for numerical stability, finite and at least 0.
 
     Returns:
-        Contiguous tensor of the shape, dtype and device of `input`.
+        Contiguous tensor with the shape, dtype and device of `input`.
 
     Raises:
         TypeError: `input`, `weight` or `bias` is not a tensor, `normalized_shape` is not a tuple
             or list of integers, or `eps` is not a real number.
-        RuntimeError: the shapes, dtypes, devices or layouts do not fit; for an `input` that is
-            not floating-point its subclass NotImplementedError.
+        RuntimeError: the shapes, dtypes, devices or layouts don't match; its subclass
+            NotImplementedError if `input` is not floating-point.
         ValueError: `eps` is negative, infinite or NaN.
 
-    PyTorch on a CPU refuses the same calls with the same types of error, with these exceptions,
-    which it accepts: what gives the ValueError, an `eps` that is a bool or a tensor, a bool
-    after the first size of `normalized_shape`, and nested tensors.
+    On a CPU, PyTorch rejects the same calls with the same error types, except that it accepts any
+    value of `eps`, an `eps` that is a bool or a tensor, a bool after the first size of
+    `normalized_shape`, and nested tensors.
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0], [30.0, 10.0]])
@@ -95,9 +95,9 @@ def layer_norm_backward(
     weight: Tensor | None = None,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return the gradients of a loss with respect to input, weight and bias, by the formula.
+    r"""Return the gradients of a loss with respect to input, weight and bias, in closed form.
 
-    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means over the normalized
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means taken over the normalized
     dimensions,
 
     .. math::
@@ -111,19 +111,20 @@ def layer_norm_backward(
     Kiros and Hinton 2016, eq. 3. The gradients can be differentiated again.
 
     Args:
-        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `input`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape of `input`.
         input: :math:`x`, of shape `(*, *normalized_shape)`, as in `layer_norm`.
         normalized_shape: tuple or list of the last dimensions of `input`.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
-        eps: what is added to the variance: a real number, finite and at least 0.
+        eps: value added to the variance for numerical stability, finite and at least 0.
 
     Returns:
         The gradients of the input, in its dtype, and of weight and bias, in the dtype of
-        `weight` (of `input` without one); the latter two of shape `normalized_shape`.
+        `weight` (of `input` without one); the last two have shape `normalized_shape`.
 
     Raises:
-        TypeError: as `layer_norm`.
-        RuntimeError: as `layer_norm`, or `grad_output` has another shape or device than `input`.
+        TypeError: as in `layer_norm`.
+        RuntimeError: as in `layer_norm`, or `grad_output` doesn't have the shape and device of
+            `input`.
         ValueError: `eps` is negative, infinite or NaN.
 
     Example:
@@ -160,17 +161,17 @@ def layer_norm_backward(
 
 
 def _normalize(x: Tensor, shape: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
-    """Return the normalized x and r. Means are sums divided: their derivative costs less."""
+    """Return the normalized x and r. Means are computed as sums: their derivative is cheaper."""
     features, size = tuple(range(-len(shape), 0)), math.prod(shape)
     mean = x.sum(features, keepdim=True) / size
     centered = x - mean
-    # The mean was rounded, so a little of it is left. Taking that away too makes constant rows
-    # exactly 0 and keeps the digits of a row with a large mean. It is 0 but for rounding, and so
-    # is its derivative.
+    # Rounding leaves a little of the mean. Subtracting that too makes constant rows exactly 0 and
+    # preserves the digits of a row with a large mean. It is 0 up to rounding, and so is its
+    # derivative.
     centered -= centered.detach().sum(features, keepdim=True) / size
     variance = centered.square().sum(features, keepdim=True) / size
-    # Dividing by infinity gives 0: an overflow would look like a constant row.
+    # Dividing by infinity would give 0, so an overflow would look like a constant row.
     variance = variance.masked_fill(variance.isinf(), torch.nan)
-    # Not rsqrt: its derivative holds r ** 3, which underflows in float32 from a deviation of 1e13.
+    # Not rsqrt: its derivative has r ** 3, which underflows in float32 for a deviation of 1e13.
     rstd = 1 / torch.sqrt(variance + eps)
     return centered * rstd, rstd

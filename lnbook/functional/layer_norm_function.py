@@ -1,12 +1,12 @@
-r"""Layer normalization with a backward pass of our own, fused.
+r"""Fused layer normalization with a hand-written backward pass.
 
-What makes it fast, and the same as `layer_norm`:
+What makes it fast, and equal to `layer_norm`:
 
 - It runs block by block (see `_blocks`), in place, and writes each output once.
-- For backward it keeps the input and two numbers a row; :math:`\hat{x}` is made again.
-- Means over a row in the backward pass are products of a matrix with the weight.
-- The second centering of `layer_norm` is done only for rows that need it: those whose mean is
-  large beside their deviation, among them the constant ones.
+- For backward it saves the input and two numbers per row; :math:`\hat{x}` is recomputed.
+- In the backward pass, means over rows are matrix-vector products with the weight.
+- The second centering of `layer_norm` is done only for rows that need it: those whose mean is large
+  compared with their deviation, including constant rows.
 """
 
 import math
@@ -38,17 +38,17 @@ from lnbook.functional.layer_norm import layer_norm, layer_norm_backward
 
 __all__ = ["LayerNormFunction"]
 
-# Up to this ratio of a row's mean to its deviation, what rounding left of the mean is too small
-# to see in the output: 8 times the rounding of a float32 is 5e-7.
+# Up to this ratio of a row's mean to its deviation, the rounding error of the mean is too small to
+# see in the output: 8 times the rounding error of a float32 is 5e-7.
 FAR = 8.0
 
-# What the backward pass needs of each row, as columns: the mean, what rounding left of it (None
-# if that is nowhere needed), and r.
+# What the backward pass needs from each row, as columns: the mean, what rounding left of it (None
+# if no row needs it), and r.
 Statistics: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
 
 
 class LayerNormFunction(torch.autograd.Function):
-    r"""Layer normalization with hand-written derivatives: `LayerNormFunction.apply(...)`.
+    r"""Layer normalization with a hand-written backward pass: `LayerNormFunction.apply(...)`.
 
     .. math::
         y = \gamma \hat{x} + \beta, \qquad
@@ -56,12 +56,12 @@ class LayerNormFunction(torch.autograd.Function):
         \overline{g \hat{x}} \right), \qquad g = \gamma \frac{\partial \mathcal{L}}{\partial y}
 
     Source: Ba, Kiros and Hinton 2016, eq. 3, and the chain rule; see `layer_norm` and
-    `layer_norm_backward`, the plain functions, which it equals but for rounding. Arguments, shapes,
-    dtypes and errors are those of `layer_norm`.
+    `layer_norm_backward`, the plain functions, which it matches up to rounding. Arguments, shapes,
+    dtypes and errors are as in `layer_norm`.
 
-    Second and higher derivatives go through `layer_norm_backward`. In the transforms of
-    `torch.func` the plain function runs; dual tensors of forward-mode differentiation are refused
-    outside of them. `torch.compile` does not look into it, but the modules are compiled.
+    Second and higher derivatives go through `layer_norm_backward`. Inside `torch.func` transforms,
+    the plain function runs instead; outside them, dual tensors (forward-mode differentiation) are
+    rejected. `torch.compile` doesn't look inside, but the modules do compile.
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0], [30.0, 10.0]], requires_grad=True)
@@ -82,7 +82,7 @@ class LayerNormFunction(torch.autograd.Function):
         bias: Tensor | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
-        """Normalize `input`; arguments, result and errors are those of `layer_norm`."""
+        """Normalize `input`; arguments, result and errors are as in `layer_norm`."""
         shape = checked_sizes(normalized_shape, "LayerNormFunction")
         check_last_dimensions(input, shape, "LayerNormFunction")
         check_parameters(
@@ -103,7 +103,7 @@ class LayerNormFunction(torch.autograd.Function):
         bias: Tensor | None,
         eps: float,
     ) -> Tensor:
-        """Normalize the rows, and keep the input and the statistics for backward."""
+        """Normalize the rows, and save the input and the statistics for backward."""
         rows, dtype = as_rows(input, shape), computing_dtype(input.dtype)
         y, statistics = _forward(rows, as_vector(weight, dtype), as_vector(bias, dtype), eps)
         ctx.save_for_backward(input, weight, bias, *statistics)
@@ -114,7 +114,7 @@ class LayerNormFunction(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of input, weight and bias; None for the other arguments."""
         input, weight, bias, *statistics = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody will differentiate the gradients
+        if torch.is_grad_enabled():  # the gradients will be differentiated in turn
             grads = layer_norm_backward(grad_output, input, ctx.shape, weight, ctx.eps)
         else:
             rows, grad_rows = as_rows(input, ctx.shape), as_rows(grad_output, ctx.shape)
@@ -148,7 +148,7 @@ def _forward(
             y[block] = result
         found.append(statistics)
     mean, norm, rstd = (torch.cat(columns) for columns in zip(*found, strict=True))
-    # The deviation of constant rows is near 0, so that they are far as well.
+    # Constant rows have a deviation near 0, so they count as far too.
     far = (mean.abs() > norm * (FAR / math.sqrt(rows.shape[1]))).squeeze(1)
     if not far.any():
         return y, (mean, None, rstd)
@@ -170,7 +170,7 @@ def _forward_block(
     out: Tensor | None = None,
     recenter: bool = True,
 ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-    """Return the output, into `out` if given, and as columns: mean, residual or norm, and r."""
+    """Return the output (in `out` if given) and, as columns: mean, residual or norm, and r."""
     mean = x.mean(1, keepdim=True)
     centered = torch.sub(x, mean, out=out)
     if recenter:
@@ -178,7 +178,7 @@ def _forward_block(
         centered -= residual
     norm = torch.linalg.vector_norm(centered, dim=1, keepdim=True)
     variance = torch.addcmul(eps, norm, norm, value=1 / max(1, x.shape[1]))
-    # Not rsqrt: an overflow shall give NaN, not 0, as if the row were constant.
+    # Not rsqrt: an overflow should give NaN, not 0 as if the row were constant.
     rstd = variance.sqrt().div_(variance)
     y = affine_(centered.mul_(rstd), weight, bias)
     return y, (mean, residual if recenter else norm, rstd)
@@ -187,7 +187,7 @@ def _forward_block(
 def _backward(
     grad_rows: Tensor, rows: Tensor, weight: Tensor | None, statistics: Statistics
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of the rows, and of weight and bias in the dtype of computing."""
+    """Return the gradients of the rows, and of weight and bias in the computation dtype."""
     dtype = computing_dtype(rows.dtype)
     mean, residual, rstd = statistics
     if fits_one_block(rows):

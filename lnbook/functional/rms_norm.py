@@ -1,4 +1,4 @@
-r"""Root-mean-square normalization: layer normalization without the centering.
+r"""Root-mean-square normalization: layer normalization without centering.
 
 Notation: :math:`H` is the number of elements that are normalized together,
 :math:`r = (\overline{x^2} + \epsilon)^{-1/2}` and :math:`\hat{x} = x r`.
@@ -52,23 +52,23 @@ def rms_norm(
     Args:
         input: tensor of shape `(*, *normalized_shape)`, float16, bfloat16, float32 or float64.
         normalized_shape: tuple or list of the last dimensions of `input`, normalized together.
-        weight: :math:`\gamma`, of shape `normalized_shape`; ones if None. Its dtype is that of
-            `input`, or float32 for a float16 or bfloat16 input.
-        eps: what is added to the mean square, finite and at least 0. If None, the distance from
-            1 to the next larger number, in the dtype of the statistics.
+        weight: :math:`\gamma`, of shape `normalized_shape`; ones if None. Has the dtype of `input`,
+            or float32 for a float16 or bfloat16 input.
+        eps: value added to the mean square, finite and at least 0. If None, the distance from 1 to
+            the next larger number, in the dtype of the statistics.
 
     Returns:
-        Contiguous tensor of the shape, dtype and device of `input`.
+        Contiguous tensor with the shape, dtype and device of `input`.
 
     Raises:
         TypeError: `input` or `weight` is not a tensor, `normalized_shape` is not a tuple or list
             of integers, or `eps` is neither a real number nor None.
-        RuntimeError: the shapes, dtypes, devices or layouts do not fit; for an `input` that is
-            not floating-point its subclass NotImplementedError.
+        RuntimeError: the shapes, dtypes, devices or layouts don't match; its subclass
+            NotImplementedError if `input` is not floating-point.
         ValueError: `eps` is negative, infinite or NaN.
 
-    PyTorch accepts some of these: complex inputs, weights of any dtype, and any `eps`. A row
-    that overflows gives 0 there.
+    PyTorch accepts some of these: complex inputs, weights of any dtype, and any `eps`. There, a row
+    that overflows gives 0.
 
     Example:
         >>> rms_norm(torch.tensor([3.0, 4.0, 0.0, 0.0]), (4,), eps=0.0)
@@ -86,9 +86,9 @@ def rms_norm_backward(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Return the gradients of a loss with respect to input and weight, by the formula.
+    r"""Return the gradients of a loss with respect to input and weight, in closed form.
 
-    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means over the normalized
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means taken over the normalized
     dimensions,
 
     .. math::
@@ -102,7 +102,7 @@ def rms_norm_backward(
     Sennrich 2019, eq. 4. The gradients can be differentiated again.
 
     Args:
-        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `input`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape of `input`.
         input: :math:`x`, of shape `(*, *normalized_shape)`, as in `rms_norm`.
         normalized_shape: tuple or list of the last dimensions of `input`.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
@@ -110,11 +110,12 @@ def rms_norm_backward(
 
     Returns:
         The gradient of the input, in its dtype, and that of the weight, in the dtype of `weight`
-        (of `input` without one), of shape `normalized_shape`.
+        (of `input` without one), with shape `normalized_shape`.
 
     Raises:
-        TypeError: as `rms_norm`.
-        RuntimeError: as `rms_norm`, or `grad_output` has another shape or device than `input`.
+        TypeError: as in `rms_norm`.
+        RuntimeError: as in `rms_norm`, or `grad_output` doesn't have the shape and device of
+            `input`.
         ValueError: `eps` is negative, infinite or NaN.
 
     Example:
@@ -140,7 +141,7 @@ def rms_norm_backward(
 
 
 class RMSNormFunction(torch.autograd.Function):
-    r"""RMS normalization with hand-written derivatives: `RMSNormFunction.apply(...)`.
+    r"""RMS normalization with a hand-written backward pass: `RMSNormFunction.apply(...)`.
 
     .. math::
         y = \gamma \hat{x}, \qquad \frac{\partial \mathcal{L}}{\partial x} =
@@ -148,14 +149,14 @@ class RMSNormFunction(torch.autograd.Function):
         g = \gamma \frac{\partial \mathcal{L}}{\partial y}
 
     Source: Zhang and Sennrich 2019, eq. 4, and the chain rule; see `rms_norm` and
-    `rms_norm_backward`, the plain functions, which it equals but for rounding. Arguments, shapes,
-    dtypes and errors are those of `rms_norm`.
+    `rms_norm_backward`, the plain functions, which it matches up to rounding. Arguments, shapes,
+    dtypes and errors are as in `rms_norm`.
 
-    It is fast as `LayerNormFunction` is: block by block, in place, with the input and one number
-    a row kept for backward. Second and higher derivatives go through `rms_norm_backward`. In
-    the transforms of `torch.func` the plain function runs; dual tensors of forward-mode
-    differentiation are refused outside of them. `torch.compile` does not look into it, but the
-    modules are compiled.
+    It is fast for the same reasons as `LayerNormFunction`: it works block by block, in place, and
+    saves only the input and one number per row for backward. Second and higher derivatives go
+    through `rms_norm_backward`. Inside `torch.func` transforms, the plain function runs instead;
+    outside them, dual tensors (forward-mode differentiation) are rejected. `torch.compile` doesn't
+    look inside, but the modules do compile.
 
     Example:
         >>> x = torch.tensor([[3.0, 4.0]], requires_grad=True)
@@ -175,7 +176,7 @@ class RMSNormFunction(torch.autograd.Function):
         weight: Tensor | None = None,
         eps: float | None = None,
     ) -> Tensor:
-        """Normalize `input`; arguments, result and errors are those of `rms_norm`."""
+        """Normalize `input`; arguments, result and errors are as in `rms_norm`."""
         shape, eps = checked_arguments("RMSNormFunction", input, normalized_shape, weight, eps)
         if is_transformed():
             return rms_norm(input, shape, weight, eps)
@@ -186,7 +187,7 @@ class RMSNormFunction(torch.autograd.Function):
     def forward(
         ctx: Any, input: Tensor, shape: tuple[int, ...], weight: Tensor | None, eps: float
     ) -> Tensor:
-        """Normalize the rows, and keep the input and one number a row for backward."""
+        """Normalize the rows, and save the input and one number per row for backward."""
         rows = as_rows(input, shape)
         y, rstd = _forward(rows, as_vector(weight, computing_dtype(input.dtype)), eps)
         ctx.save_for_backward(input, weight, rstd)
@@ -197,7 +198,7 @@ class RMSNormFunction(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of input and weight; None for the other arguments."""
         input, weight, rstd = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody will differentiate the gradients
+        if torch.is_grad_enabled():  # the gradients will be differentiated in turn
             grads = rms_norm_backward(grad_output, input, ctx.shape, weight, ctx.eps)
         else:
             rows, grad_rows = as_rows(input, ctx.shape), as_rows(grad_output, ctx.shape)
@@ -215,7 +216,7 @@ class RMSNormFunction(torch.autograd.Function):
 def checked_arguments(
     function: str, input: Any, normalized_shape: Any, weight: Any, eps: Any
 ) -> tuple[tuple[int, ...], float]:
-    """Return the shape and `eps` as numbers; raise unless all fits, as `rms_norm` says."""
+    """Return the shape and `eps` as numbers; raise the errors of `rms_norm`."""
     shape = checked_sizes(normalized_shape, function)
     check_last_dimensions(input, shape, function)
     check_parameters(input, shape, "normalized_shape=", function, weight=weight)
@@ -225,11 +226,11 @@ def checked_arguments(
 
 
 def _normalize(x: Tensor, shape: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
-    """Return the normalized x and r. A mean is a sum divided: its derivative costs less."""
+    """Return the normalized x and r. The mean is computed as a sum: its derivative is cheaper."""
     mean_square = x.square().sum(tuple(range(-len(shape), 0)), keepdim=True) / math.prod(shape)
-    # Dividing by infinity gives 0: an overflow would look like a row of zeros.
+    # Dividing by infinity would give 0, so an overflow would look like a row of zeros.
     mean_square = mean_square.masked_fill(mean_square.isinf(), torch.nan)
-    # Not rsqrt: its derivative holds r ** 3, which underflows in float32 from a root of 1e13.
+    # Not rsqrt: its derivative has r ** 3, which underflows in float32 for a root of 1e13.
     rstd = 1 / torch.sqrt(mean_square + eps)
     return x * rstd, rstd
 
@@ -254,7 +255,7 @@ def _forward_block(
 ) -> tuple[Tensor, Tensor]:
     norm = torch.linalg.vector_norm(x, dim=1, keepdim=True)
     mean_square = torch.addcmul(eps, norm, norm, value=1 / max(1, x.shape[1]))
-    # Not rsqrt: an overflow shall give NaN, not 0, as if the row were zero.
+    # Not rsqrt: an overflow should give NaN, not 0 as if the row were zero.
     rstd = mean_square.sqrt().div_(mean_square)
     return affine_(torch.mul(x, rstd, out=out), weight, None), rstd
 
@@ -262,7 +263,7 @@ def _forward_block(
 def _backward(
     grad_rows: Tensor, rows: Tensor, weight: Tensor | None, rstd: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the rows, and of the weight in the dtype of computing."""
+    """Return the gradients of the rows, and of the weight in the computation dtype."""
     dtype = computing_dtype(rows.dtype)
     if fits_one_block(rows):
         dy, x = in_dtype(grad_rows, dtype), in_dtype(rows, dtype)

@@ -1,6 +1,6 @@
 """Normalization layers as torch modules, with PyTorch's argument names and state dicts.
 
-`folding` moves parts of a trained norm into the linear layers beside it.
+`folding` moves parts of a trained norm into the adjacent linear layers.
 """
 
 from lnbook.layers.batch_norm import BatchNorm1d, BatchNorm2d

@@ -1,4 +1,4 @@
-"""A layer with a weight and a bias for each feature, or without."""
+"""A layer with an optional weight and bias for each feature."""
 
 import torch
 from torch import nn
@@ -7,7 +7,7 @@ from lnbook._check_tensors import Device
 
 
 class AffineLayer(nn.Module):
-    """What the layers share: parameters of one shape, at first ones (`weight`) and zeros."""
+    """Common base of the layers: parameters of one shape, set to ones (`weight`) and zeros."""
 
     weight: nn.Parameter | None
 
@@ -18,14 +18,14 @@ class AffineLayer(nn.Module):
         dtype: torch.dtype | None,
         **exist: bool,
     ) -> None:
-        """Register the parameters named in `exist`, as None those that do not."""
+        """Register the parameters named in `exist`, and the others as None."""
         for name, exists in exist.items():
             empty = torch.empty(shape, device=device, dtype=dtype) if exists else None
             self.register_parameter(name, None if empty is None else nn.Parameter(empty))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weight to ones and the bias to zeros, in place, where they exist."""
+        """Set the weight to ones and the bias to zeros, in place, if they exist."""
         if self.weight is not None:
             nn.init.ones_(self.weight)
         bias = self._parameters.get("bias")

@@ -1,4 +1,4 @@
-"""Batch normalization as modules, to compare with layer normalization."""
+"""Batch normalization modules, to compare with layer normalization."""
 
 from typing import ClassVar
 
@@ -14,11 +14,11 @@ __all__ = ["BatchNorm1d", "BatchNorm2d"]
 
 
 class _BatchNorm(AffineLayer):
-    """What the batch norms share; they differ in the dimensions that an input may have."""
+    """Common base of the batch norms, which differ in the input dimensions they accept."""
 
     dimensions: ClassVar[tuple[int, ...]]
     shapes: ClassVar[str]
-    _version = 2  # of the state dict, as in PyTorch: with num_batches_tracked
+    _version = 2  # of the state dict, as in PyTorch: it has num_batches_tracked
 
     num_features: int
     eps: float
@@ -64,7 +64,7 @@ class _BatchNorm(AffineLayer):
         self.register_buffer("num_batches_tracked", count if tracked else None)
 
     def reset_running_stats(self) -> None:
-        """Set the running mean to 0, the running variance to 1 and the count of batches to 0."""
+        """Set the running mean to 0, the running variance to 1 and the batch count to 0."""
         if self.running_mean is not None:
             self.running_mean.zero_()
         if self.running_var is not None:
@@ -73,18 +73,18 @@ class _BatchNorm(AffineLayer):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Set the weight to ones, the bias to zeros, and reset the running statistics."""
+        """Set the weight to ones and the bias to zeros, and reset the running statistics."""
         self.reset_running_stats()
         super().reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalized `input`; in training, move the running statistics."""
+        """Return the normalized `input`; in training mode, update the running statistics."""
         self._check(input)
         tracked = self.running_mean is not None
         momentum = self.momentum if self.momentum is not None else 0.0
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
-            if self.momentum is None:  # the mean of all batches so far
+            if self.momentum is None:  # cumulative average over all batches so far
                 momentum = 1.0 / float(self.num_batches_tracked)
         return batch_norm(
             input,
@@ -113,7 +113,7 @@ class _BatchNorm(AffineLayer):
             )
 
     def extra_repr(self) -> str:
-        """Return the arguments, as PyTorch's layers print them."""
+        """Return the arguments in the format of PyTorch's layers."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
             f"affine={self.affine}, bias={self.bias is not None}, "
@@ -122,47 +122,48 @@ class _BatchNorm(AffineLayer):
 
 
 class BatchNorm1d(_BatchNorm):
-    r"""Normalize each feature over the batch (and over positions, if there are any).
+    r"""Normalize each feature over the batch (and over positions, if any).
 
     .. math::
         y = \gamma \, \frac{x - \mu}{\sqrt{v + \epsilon}} + \beta
 
-    Source: Ioffe and Szegedy 2015, algorithms 1 and 2. In training, the mean :math:`\mu` and the
-    biased variance :math:`v` are those of the batch, and running ones are kept: a sample's output
-    depends on the others. In evaluation the running ones are used. State dicts load into and from
-    `torch.nn.BatchNorm1d`. The computation is `lnbook.functional.batch_norm`, made to be read.
+    Source: Ioffe and Szegedy 2015, algorithms 1 and 2. In training mode, :math:`\mu` and :math:`v`
+    are the mean and biased variance of the batch, so a sample's output depends on the other
+    samples, and running statistics are updated. In evaluation mode, the running statistics are
+    used. State dicts are interchangeable with those of `torch.nn.BatchNorm1d`. The computation is
+    `lnbook.functional.batch_norm`, which is written to be read.
 
     Args:
         num_features: the size :math:`C` of the second dimension.
-        eps: what is added to the variance: a real number, finite and at least 0.
-        momentum: the share of the last batch in the running statistics; None for the mean of all
-            batches so far.
+        eps: value added to the variance for numerical stability, finite and at least 0.
+        momentum: weight of the latest batch in the running statistics; None for a cumulative
+            average over all batches so far.
         affine: whether to learn `weight` (and `bias`).
-        track_running_stats: whether to keep running statistics; without them evaluation uses
-            those of the batch, too.
-        device: where parameters and buffers are made.
+        track_running_stats: whether to keep running statistics; if not, always use batch
+            statistics.
+        device: device of parameters and buffers.
         dtype: dtype of parameters and buffers: float16, bfloat16, float32 or float64; PyTorch's
             default dtype if None.
-        bias: whether to learn `bias`; without `affine` there is none in any case.
+        bias: whether to learn `bias`; ignored without `affine`.
 
     Attributes:
-        weight: :math:`\gamma`, of shape `(C,)`, at first ones; or None.
-        bias: :math:`\beta`, of shape `(C,)`, at first zeros; or None.
-        running_mean: of shape `(C,)`, at first zeros; or None.
-        running_var: of shape `(C,)`, at first ones; or None.
-        num_batches_tracked: how many batches the running statistics have seen; or None.
+        weight: :math:`\gamma`, of shape `(C,)`, initialized to ones, or None.
+        bias: :math:`\beta`, of shape `(C,)`, initialized to zeros, or None.
+        running_mean: of shape `(C,)`, initialized to zeros, or None.
+        running_var: of shape `(C,)`, initialized to ones, or None.
+        num_batches_tracked: number of batches seen by the running statistics, or None.
 
     Shape:
         Input and output: `(N, C)` or `(N, C, L)`, of the same dtype.
 
     Raises:
         TypeError: at construction, for an argument of the wrong type.
-        RuntimeError: at construction, for a `dtype` that is not among those above; at the call,
-            for an input with another number of features.
-        ValueError: at construction, for a number out of range; at the call, for an input with
-            another number of dimensions, and in training for one value only in each channel.
+        RuntimeError: at construction, for a `dtype` not listed above; when called, for an input
+            with the wrong number of features.
+        ValueError: at construction, for a number out of range; when called, for an input with the
+            wrong number of dimensions and, in training mode, for only one value per channel.
 
-    The call raises what `lnbook.functional.batch_norm` raises.
+    Calls also raise the errors of `lnbook.functional.batch_norm`.
 
     Example:
         >>> layer = BatchNorm1d(2)
@@ -180,13 +181,13 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    r"""Normalize each channel of images over the batch and all positions.
+    r"""Normalize each channel of a batch of images over the batch and all positions.
 
     .. math::
         y_{nchw} = \gamma_c \, \frac{x_{nchw} - \mu_c}{\sqrt{v_c + \epsilon}} + \beta_c
 
     Source: Ioffe and Szegedy 2015, section 3.2. Arguments, attributes, errors and state dicts are
-    those of `BatchNorm1d`; state dicts load into and from `torch.nn.BatchNorm2d`.
+    as in `BatchNorm1d`; state dicts are interchangeable with those of `torch.nn.BatchNorm2d`.
 
     Shape:
         Input and output: `(N, C, H, W)`, of the same dtype.

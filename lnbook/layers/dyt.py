@@ -14,39 +14,39 @@ __all__ = ["DyT"]
 
 
 class DyT(AffineLayer):
-    r"""Squash every element by a tanh of learned width, in the place of a normalization.
+    r"""Squash each element with a tanh of learned width, as a replacement for normalization.
 
     .. math::
         y_i = \gamma_i \tanh(\alpha x_i) + \beta_i
 
-    Source: Zhu, Chen, He, LeCun and Liu 2025, eq. 2: one :math:`\alpha` for the layer, at first
+    Source: Zhu, Chen, He, LeCun and Liu 2025, eq. 2: one :math:`\alpha` per layer, initialized to
     0.5.
 
     Args:
-        normalized_shape: the last dimensions of the input, each element of which has its weight
-            and bias; an int stands for one dimension.
-        alpha_init: the first value of :math:`\alpha`.
+        normalized_shape: the last dimensions of the input, with a weight and bias per element; an
+            int means a single dimension.
+        alpha_init: initial value of :math:`\alpha`.
         elementwise_affine: whether to learn `weight` (and `bias`).
-        bias: whether to learn `bias`; without `elementwise_affine` there is none in any case.
-        device: where the parameters are made.
+        bias: whether to learn `bias`; ignored without `elementwise_affine`.
+        device: device of the parameters.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.
 
     Attributes:
         alpha: :math:`\alpha`, of shape `(1,)`.
-        weight: :math:`\gamma`, of shape `normalized_shape`, at first ones; or None.
-        bias: :math:`\beta`, of shape `normalized_shape`, at first zeros; or None.
+        weight: :math:`\gamma`, of shape `normalized_shape`, initialized to ones, or None.
+        bias: :math:`\beta`, of shape `normalized_shape`, initialized to zeros, or None.
 
     Shape:
         Input and output: `(*, *normalized_shape)`, of the same dtype: that of the parameters, or
         float16 or bfloat16 with parameters in float32.
 
     Raises:
-        TypeError: at construction, for an argument of the wrong type; at the call, for an input
+        TypeError: at construction, for an argument of the wrong type; when called, for an input
             that is not a tensor.
         RuntimeError: at construction, for a `normalized_shape` that is empty or has a negative
-            size, or a `dtype` that is not among those above; at the call, for an input that does
-            not fit.
+            size, or a `dtype` not listed above; when called, for an input with the wrong shape,
+            dtype or device.
         ValueError: at construction, for an `alpha_init` that is infinite or NaN.
 
     Example:
@@ -82,7 +82,7 @@ class DyT(AffineLayer):
         self._make_parameters(self.normalized_shape, device, dtype, **exist)
 
     def reset_parameters(self) -> None:
-        """Set alpha to its first value, the weight to ones and the bias to zeros, in place."""
+        """Set alpha to its initial value, the weight to ones and the bias to zeros, in place."""
         nn.init.constant_(self.alpha, self.alpha_init)
         super().reset_parameters()
 

@@ -1,4 +1,4 @@
-"""Fold parts of a norm into the linear layers next to it, for a trained model."""
+"""Fold parts of a trained model's norm into the adjacent linear layers."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ NORMS = (LayerNorm, nn.LayerNorm, RMSNorm, nn.RMSNorm)
 
 @torch.no_grad()
 def fold_affine_(model: nn.Module, norm: str, linears: Sequence[str]) -> None:
-    r"""Move gamma and beta of a norm into the linear layers that read its output, in place.
+    r"""Move gamma and beta of a norm into the linear layers that consume its output, in place.
 
     .. math::
         W (\gamma \odot \hat{x} + \beta) + b = W' \hat{x} + b', \qquad
         W' = W \operatorname{diag}(\gamma), \qquad b' = b + W \beta
 
-    The norm stays, with all its gains 1 and its biases 0. A linear layer without a bias is given
-    one if beta is not 0. Outputs stay the same but for rounding, provided that `linears` are *all*
-    readers of the norm. What reads it is not written in the modules, so compare outputs afterwards:
-    a second reader, such as the residual stream after a Post-LN, shows there. Gradients and the
-    training that would follow are not the same.
+    The norm stays, with its gains set to 1 and its biases to 0. A linear layer without a bias gets
+    one if beta is not 0. Outputs stay the same up to rounding, provided that `linears` lists
+    *every* consumer of the norm's output. The modules don't record this, so compare outputs
+    afterwards to catch another consumer, such as the residual stream after a Post-LN. Gradients,
+    and therefore further training, do change.
 
     Args:
-        model: holds all of them, in their places.
-        norm: the path of a `LayerNorm` or `RMSNorm`, of lnbook or of PyTorch, over one dimension.
-        linears: the paths of one or more `torch.nn.Linear`.
+        model: the module that contains the norm and the linear layers.
+        norm: path of a `LayerNorm` or `RMSNorm` (from lnbook or PyTorch) over one dimension.
+        linears: paths of one or more `torch.nn.Linear` modules.
 
     Raises:
-        TypeError: `norm` or one of `linears` leads to something else, `linears` is a string,
-            `norm` is none, or `model` is not a module.
+        TypeError: `norm` or one of `linears` points to something else, `linears` is a string,
+            `norm` is not a string, or `model` is not a module.
         AttributeError: `model` has nothing at a path.
-        ValueError: `linears` is empty, sizes do not fit, or something that would change is used in
-            two places: a parameter (as in tied embeddings) or a module.
+        ValueError: `linears` is empty, sizes don't match, or a parameter (as in tied embeddings) or
+            module that would change is used in two places.
 
     Example:
         >>> model = nn.Sequential(nn.LayerNorm(2), nn.Linear(2, 1))
@@ -71,7 +71,7 @@ def fold_affine_(model: nn.Module, norm: str, linears: Sequence[str]) -> None:
 
 @torch.no_grad()
 def fold_centering(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-    r"""Take the mean over the outputs out of a linear layer, so that its outputs sum to zero.
+    r"""Remove the mean over outputs from a linear layer, so that its outputs sum to zero.
 
     .. math::
         W' = \left(I - \tfrac{1}{H} \mathbf{1} \mathbf{1}^\top\right) W, \qquad
@@ -81,7 +81,7 @@ def fold_centering(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, 
     with the same eps, gamma and beta on both sides. Source: Jiang et al. 2023.
 
     Args:
-        weight: :math:`W`, of shape `(H, D)`, as `torch.nn.Linear` keeps it.
+        weight: :math:`W`, of shape `(H, D)`, as stored in `torch.nn.Linear`.
         bias: :math:`b`, of shape `(H,)`, or None.
 
     Returns:
@@ -89,9 +89,9 @@ def fold_centering(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, 
 
     Raises:
         TypeError: `weight` or `bias` is not a tensor.
-        RuntimeError: one of them is not dense; if it is not floating-point, the subclass
-            NotImplementedError.
-        ValueError: `weight` does not have two dimensions, or `bias` not its number of rows.
+        RuntimeError: one of them is not dense; its subclass NotImplementedError if one is not
+            floating-point.
+        ValueError: `weight` does not have two dimensions, or `bias` does not have length `H`.
 
     Example:
         >>> fold_centering(torch.tensor([[1.0, 0.0], [3.0, 4.0]]), torch.tensor([1.0, 2.0]))
@@ -121,7 +121,7 @@ def _checked_parts(model: Any, norm: Any, linears: Any) -> tuple[Foldable, list[
     if isinstance(linears, str):
         raise TypeError(f"{owner}: expected linears to be a list of paths, but got {linears!r}")
     if not linears:
-        raise ValueError(f"{owner}: expected linears to hold at least one path, but got {linears}")
+        raise ValueError(f"{owner}: expected linears to have at least one path, but got {linears}")
     source = model.get_submodule(norm)
     if not isinstance(source, NORMS) or len(source.normalized_shape) != 1:
         raise TypeError(
@@ -149,7 +149,7 @@ def _linear(model: nn.Module, path: str, owner: str) -> nn.Linear:
 
 
 def _refuse_shared(model: nn.Module, paths: Sequence[str], owner: str) -> None:
-    """Raise unless the modules at `paths` and their parameters stand in one place each."""
+    """Raise unless the modules at `paths` and their parameters are each used in only one place."""
     parts = {id(model.get_submodule(path)) for path in paths}
     changed = {id(p) for path in paths for p in model.get_submodule(path).parameters(recurse=False)}
     places: dict[int, list[str]] = {}
@@ -162,8 +162,8 @@ def _refuse_shared(model: nn.Module, paths: Sequence[str], owner: str) -> None:
     for names in places.values():
         if len(names) > 1:
             raise ValueError(
-                f"{owner}: expected what changes to be used in one place, "
-                f"but one tensor or module stands at {' and '.join(names)}"
+                f"{owner}: expected every tensor or module that changes to be used once, "
+                f"but got the same one at {' and '.join(names)}"
             )
     if len(parts) < len(paths):
         raise ValueError(f"{owner}: expected each path once, but got {list(paths)}")

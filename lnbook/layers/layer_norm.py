@@ -1,4 +1,4 @@
-"""Layer normalization as a module, and another one for the channels of images."""
+"""Layer normalization modules: over the last dimensions, and over the channels of images."""
 
 from collections.abc import Iterable
 
@@ -22,42 +22,42 @@ __all__ = ["LayerNorm", "LayerNorm2d"]
 
 
 class LayerNorm(AffineLayer):
-    r"""Normalize the last dimensions of the input, then scale and shift each of its features.
+    r"""Normalize the last dimensions of the input, then scale and shift each feature.
 
     .. math::
         y_i = \gamma_i \, \frac{x_i - \mu}{\sqrt{v + \epsilon}} + \beta_i
 
     Source: Ba, Kiros and Hinton 2016, eq. 3; PyTorch's documentation of `LayerNorm` for
-    :math:`\epsilon` inside the square root. The mean :math:`\mu` and the biased variance
-    :math:`v` belong to one row alone; there are no buffers, so that training and evaluation do
-    not differ. State dicts load into and from `torch.nn.LayerNorm`.
+    :math:`\epsilon` inside the square root. Each row has its own mean :math:`\mu` and biased
+    variance :math:`v`; there are no buffers, so training and evaluation modes don't differ. State
+    dicts are interchangeable with those of `torch.nn.LayerNorm`.
 
-    All implementations compute the same but for rounding:
+    All implementations compute the same function, up to rounding:
 
-    - `"auto"`, the default, is what is fastest: PyTorch's kernel.
-    - `"native"` is PyTorch's kernel, and takes its time exactly.
-    - `"fused"` is `lnbook.functional.LayerNormFunction`, with derivatives of our own.
+    - `"auto"`, the default, picks the fastest: PyTorch's kernel.
+    - `"native"` is PyTorch's kernel, and exactly as fast.
+    - `"fused"` is `lnbook.functional.LayerNormFunction`, with a hand-written backward pass.
     - `"plain"` is `lnbook.functional.layer_norm`, differentiated by autograd.
 
-    They round differently in two cases. A float32 row with mean 1e4 and deviation 1 keeps 3 digits
-    in the kernel and 6 in the others. A constant row gives exactly :math:`\beta` in all of them,
-    except for float16 and bfloat16 in the kernel on a CPU, which leaves up to
+    Rounding differs in two cases. For a float32 row with mean 1e4 and standard deviation 1, the
+    kernel keeps 3 correct digits and the others 6. A constant row gives exactly :math:`\beta` in
+    all of them, except in the kernel on a CPU with float16 or bfloat16, where the error is up to
     :math:`2^{-23} \, |\gamma x| / \sqrt{\epsilon}`.
 
     Args:
-        normalized_shape: the last dimensions of the input, normalized together; an int stands
-            for one dimension. A size may be 0, as in PyTorch.
-        eps: what is added to the variance: a real number, finite and at least 0.
+        normalized_shape: the last dimensions of the input, normalized together; an int means a
+            single dimension. A size can be 0, as in PyTorch.
+        eps: value added to the variance for numerical stability, finite and at least 0.
         elementwise_affine: whether to learn `weight` (and `bias`).
-        bias: whether to learn `bias`; without `elementwise_affine` there is none in any case.
-        device: where the parameters are made.
+        bias: whether to learn `bias`; ignored without `elementwise_affine`.
+        device: device of the parameters.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.
         implementation: `"auto"`, `"native"`, `"fused"` or `"plain"`.
 
     Attributes:
-        weight: :math:`\gamma`, of shape `normalized_shape`, at first ones; or None.
-        bias: :math:`\beta`, of shape `normalized_shape`, at first zeros; or None.
+        weight: :math:`\gamma`, of shape `normalized_shape`, initialized to ones, or None.
+        bias: :math:`\beta`, of shape `normalized_shape`, initialized to zeros, or None.
 
     Shape:
         Input and output: `(*, *normalized_shape)`, of the same dtype: that of the parameters, or
@@ -66,13 +66,13 @@ class LayerNorm(AffineLayer):
     Raises:
         TypeError: at construction, for an argument of the wrong type.
         RuntimeError: at construction, for a `normalized_shape` that is empty or has a negative
-            size, or a `dtype` that is not among those above.
+            size, or a `dtype` not listed above.
         ValueError: at construction, for an `eps` that is negative, infinite or NaN, or an unknown
             `implementation`.
 
-    The call raises what `lnbook.functional.layer_norm` raises. PyTorch accepts some of these
-    arguments at construction and fails, or goes on, at the call: an empty shape, any `eps`, a
-    complex `dtype`, and values other than bools for `elementwise_affine` and `bias`.
+    Calls also raise the errors of `lnbook.functional.layer_norm`. PyTorch accepts some of these
+    arguments at construction, and then fails or continues when called: an empty shape, any `eps`, a
+    complex `dtype`, and non-bool values of `elementwise_affine` and `bias`.
 
     Example:
         >>> layer = LayerNorm(2, eps=0.0)
@@ -122,12 +122,12 @@ class LayerNorm(AffineLayer):
         try:
             return native(input, self.normalized_shape, self.weight, self.bias, self.eps)
         except (RuntimeError, TypeError):
-            # The plain one refuses the same, and says better what was expected.
+            # The plain one rejects the same inputs, with a clearer message.
             layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
             raise
 
     def extra_repr(self) -> str:
-        """Return the arguments, as `torch.nn.LayerNorm` prints them."""
+        """Return the arguments in the format of `torch.nn.LayerNorm`."""
         auto = self.implementation == "auto"
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
@@ -137,33 +137,33 @@ class LayerNorm(AffineLayer):
 
 
 class LayerNorm2d(LayerNorm):
-    r"""Normalize the channels of an image, at each of its positions.
+    r"""Normalize over the channels of an image, at each position.
 
     .. math::
         y_{nchw} = \gamma_c \, \frac{x_{nchw} - \mu_{nhw}}{\sqrt{v_{nhw} + \epsilon}} + \beta_c
 
-    with the mean and the biased variance over the channels. Neither `LayerNorm` over `(C, H, W)`
-    nor `GroupNorm` with one group does that: they take one mean an image. Source: Liu et al. 2022
-    (ConvNeXt). State dicts load into and from `torch.nn.LayerNorm(num_channels)`.
+    with the mean and biased variance over the channels. Neither `LayerNorm` over `(C, H, W)` nor
+    `GroupNorm` with one group does this: they compute one mean per image. Source: Liu et al. 2022
+    (ConvNeXt). State dicts are interchangeable with those of `torch.nn.LayerNorm(num_channels)`.
 
     Args:
         num_channels: the size :math:`C` of the second dimension.
-        eps: what is added to the variance: a real number, finite and at least 0. The default is
-            that of ConvNeXt.
+        eps: value added to the variance for numerical stability, finite and at least 0. The default
+            is ConvNeXt's.
         elementwise_affine: whether to learn `weight` (and `bias`).
         bias: whether to learn `bias`.
-        device: where the parameters are made.
+        device: device of the parameters.
         dtype: dtype of the parameters, as in `LayerNorm`.
         implementation: as in `LayerNorm`.
 
     Shape:
-        Input and output: `(N, C, H, W)`. The output lies in memory as `torch.channels_last`.
+        Input and output: `(N, C, H, W)`. The output's memory format is `torch.channels_last`.
 
     Raises:
-        TypeError: at construction, for an argument of the wrong type; at the call, for an input
+        TypeError: at construction, for an argument of the wrong type; when called, for an input
             that is not a tensor.
-        RuntimeError: as `LayerNorm`; at the call, for an input of another shape.
-        ValueError: at construction, as `LayerNorm`.
+        RuntimeError: as in `LayerNorm`; when called, for an input of the wrong shape.
+        ValueError: at construction, as in `LayerNorm`.
 
     Example:
         >>> image = torch.tensor([1.0, 3.0, 30.0, 10.0]).reshape(1, 2, 2, 1).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""RMS normalization as a module."""
+"""An RMS normalization module."""
 
 from collections.abc import Iterable
 
@@ -28,29 +28,30 @@ class RMSNorm(AffineLayer):
     .. math::
         y_i = \gamma_i \, \frac{x_i}{\sqrt{\frac{1}{H} \sum_j x_j^2 + \epsilon}}
 
-    Source: Zhang and Sennrich 2019, eq. 4. State dicts load into and from `torch.nn.RMSNorm`.
+    Source: Zhang and Sennrich 2019, eq. 4. State dicts are interchangeable with those of
+    `torch.nn.RMSNorm`.
 
-    All implementations compute the same but for rounding:
+    All implementations compute the same function, up to rounding:
 
-    - `"auto"`, the default, is what is fastest: `"fused"` on a CPU, where PyTorch composes the
-      operation of many, and `"native"` elsewhere.
+    - `"auto"`, the default, picks the fastest: `"fused"` on a CPU, where PyTorch's version is
+      composed of many operations, and `"native"` elsewhere.
     - `"native"` is PyTorch's function. In half precision on a CPU it rounds more than once.
-    - `"fused"` is `lnbook.functional.RMSNormFunction`, with derivatives of our own.
+    - `"fused"` is `lnbook.functional.RMSNormFunction`, with a hand-written backward pass.
     - `"plain"` is `lnbook.functional.rms_norm`, differentiated by autograd.
 
     Args:
-        normalized_shape: the last dimensions of the input, normalized together; an int stands
-            for one dimension.
-        eps: what is added to the mean square, finite and at least 0. If None, the distance from 1
-            to the next larger number, in float32, or in float64 for a float64 input.
+        normalized_shape: the last dimensions of the input, normalized together; an int means a
+            single dimension.
+        eps: value added to the mean square, finite and at least 0. If None, the distance from 1 to
+            the next larger number, in float32, or in float64 for a float64 input.
         elementwise_affine: whether to learn `weight`.
-        device: where the parameters are made.
+        device: device of the parameters.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.
         implementation: `"auto"`, `"native"`, `"fused"` or `"plain"`.
 
     Attributes:
-        weight: :math:`\gamma`, of shape `normalized_shape`, at first ones; or None.
+        weight: :math:`\gamma`, of shape `normalized_shape`, initialized to ones, or None.
 
     Shape:
         Input and output: `(*, *normalized_shape)`, of the same dtype: that of the parameters, or
@@ -59,11 +60,11 @@ class RMSNorm(AffineLayer):
     Raises:
         TypeError: at construction, for an argument of the wrong type.
         RuntimeError: at construction, for a `normalized_shape` that is empty or has a negative
-            size, or a `dtype` that is not among those above.
+            size, or a `dtype` not listed above.
         ValueError: at construction, for an `eps` that is negative, infinite or NaN, or an unknown
             `implementation`.
 
-    The call raises what `lnbook.functional.rms_norm` raises.
+    Calls also raise the errors of `lnbook.functional.rms_norm`.
 
     Example:
         >>> layer = RMSNorm(4, eps=0.0)
@@ -110,7 +111,7 @@ class RMSNorm(AffineLayer):
         return RMSNormFunction.apply(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the arguments, as `torch.nn.RMSNorm` prints them."""
+        """Return the arguments in the format of `torch.nn.RMSNorm`."""
         auto = self.implementation == "auto"
         return (
             f"{self.normalized_shape}, eps={self.eps}, "

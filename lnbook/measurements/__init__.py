@@ -1,9 +1,8 @@
-"""Measurements that take too long for a chapter, or differ between machines, as they were recorded.
+"""Recorded measurements that take too long for a chapter or differ between machines.
 
-Each record is a JSON file in the folder of the chapter that it was measured for, for example
-`lstm/training/runs.json`. `make measure` writes it with the script of the same name in
-`benchmarks/`, and adds the date, the versions and the kind of machine. A chapter that shows a
-record says so.
+Each record is a JSON file in the folder of its chapter, for example `lstm/training/runs.json`.
+`make measure` writes it with the script of the same name in `benchmarks/`, and adds the date, the
+versions and the type of machine. Chapters say so when they show a record.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Record:
-    """What was measured, and on what.
+    """What was measured, and on which machine.
 
     Attributes:
-        machine: the date, the versions and the kind of machine.
+        machine: the date, the versions and the type of machine.
         measurements: one mapping for each measurement.
 
     Example:
@@ -43,7 +42,7 @@ class Record:
     measurements: list[dict[str, Any]]
 
     def __str__(self) -> str:
-        """One line on when, with what and on what it was recorded."""
+        """One line on when and how it was recorded."""
         m = self.machine
         return (
             f"recorded on {m['date']} with torch {m['torch']}, Python {m['python']}, "
@@ -55,10 +54,10 @@ def read(name: str) -> Record:
     """Read a record of this version of lnbook.
 
     Args:
-        name: the chapter and the file, without an ending.
+        name: the chapter and the file, without an extension.
 
     Raises:
-        ValueError: there is no record of that name.
+        ValueError: there is no record with that name.
 
     Example:
         >>> record = read("practice/speed/norms")
@@ -90,13 +89,13 @@ def write(
     plain: Callable[[Any], Any] | None = None,
     **more: Any,
 ) -> Path:
-    """Write measurements, with the date, the versions and the kind of this machine.
+    """Write measurements, with the date, the versions and the type of this machine.
 
     Args:
-        name: the chapter and the file, without an ending; a record of that name is replaced.
+        name: the chapter and the file, without an extension; an existing record is replaced.
         measurements: one mapping for each measurement.
-        plain: turns what JSON does not know into what it knows.
-        more: what else to tell of the machine, for example its settings.
+        plain: converts objects that JSON doesn't support into ones that it does.
+        more: more facts about the machine, for example its settings.
 
     Returns:
         The path of the file.
@@ -117,7 +116,7 @@ def write(
 
 
 def machine() -> dict[str, Any]:
-    """Return the date, the versions and the kind of this machine.
+    """Return the date, the versions and the type of this machine.
 
     Example:
         >>> machine()["torch"] == torch.__version__.partition("+")[0]

@@ -1,4 +1,4 @@
-"""What the first cell of every chapter calls, so that its outputs are the same everywhere."""
+"""Setup for the first cell of every chapter, so that outputs are the same everywhere."""
 
 from __future__ import annotations
 
@@ -20,27 +20,26 @@ from lnbook.notebook.style import RC_PARAMS
 
 __all__ = ["THREADS", "checks", "set_up", "table"]
 
-THREADS = "LNBOOK_THREADS"  # set to 2 to see that no output depends on it
+THREADS = "LNBOOK_THREADS"  # set to 2 to check that no output depends on it
 LARGEST_SEED = 2**32 - 1
-DIGITS = 10  # of a number that a cell shows or hands to the text: the sixteenth varies by processor
+DIGITS = 10  # of numbers in outputs and in glued text: the sixteenth varies by processor
 
 
 def set_up(seed: int = 0) -> np.random.Generator:
-    """Make a notebook repeatable: seeds, one thread, how numbers are printed, how figures look.
+    """Make a notebook reproducible: set seeds, threads, number formatting and figure style.
 
-    Seeds Python's, NumPy's and torch's global generators, and has torch compute with one thread
-    (or with as many as the environment variable `LNBOOK_THREADS` says).
-    Prints four digits of arrays and tensors, and shows a number by itself with ten. Figures become
-    SVG drawings without a date, in the style of the book, each with a snapshot of what it shows
-    (`lnbook.notebook.figure_snapshot`). Outside a notebook, figures and single numbers are shown
-    as usual.
+    Seeds Python's, NumPy's and torch's global generators, and makes torch use one thread (or as
+    many as the environment variable `LNBOOK_THREADS` specifies). Arrays and tensors print with four
+    digits, and single numbers are shown with ten. Figures become SVG drawings without a date, in
+    the style of the book, each with a snapshot of its contents (`lnbook.notebook.figure_snapshot`).
+    Outside a notebook, figures and single numbers are shown as usual.
 
     Args:
-        seed: what all generators start from, 0 to 2**32 - 1.
+        seed: seed of all generators, from 0 to 2**32 - 1.
 
     Returns:
-        A NumPy generator, whose numbers are the same on every processor. Draw the data of a
-        demonstration from it: those of `torch.randn` differ between processors.
+        A NumPy generator whose numbers are the same on every processor. Use it for demonstration
+        data, since the numbers from `torch.randn` differ between processors.
 
     Raises:
         TypeError: `seed` is not an integer.
@@ -57,7 +56,7 @@ def set_up(seed: int = 0) -> np.random.Generator:
     np.random.seed(seed)
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
-    # legacy="1.25": one number prints as 0.5, not as np.float64(0.5).
+    # legacy="1.25": a single number prints as 0.5, not as np.float64(0.5).
     np.set_printoptions(precision=4, suppress=True, linewidth=88, legacy="1.25")
     torch.set_printoptions(precision=4, sci_mode=False, linewidth=88)
     mpl.rcParams.update(RC_PARAMS)  # type: ignore[arg-type]
@@ -72,7 +71,7 @@ def _check_seed(seed: Any) -> None:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise TypeError(f"set_up: expected seed to be an integer, but got {seed!r}")
     if not 0 <= seed <= LARGEST_SEED:
-        raise ValueError(f"set_up: expected seed to be 0 to {LARGEST_SEED}, but got {seed}")
+        raise ValueError(f"set_up: expected seed to be from 0 to {LARGEST_SEED}, but got {seed}")
 
 
 def _threads() -> int:
@@ -93,7 +92,7 @@ def _show_numbers_with_few_digits(shell: Any) -> None:
 
 
 def _show_number(number: float, printer: Any, cycle: bool) -> None:
-    del cycle  # IPython passes it; a number holds nothing
+    del cycle  # IPython passes it; numbers contain nothing
     printer.text(repr(float(f"{number:.{DIGITS}g}")))
 
 

@@ -1,8 +1,8 @@
-"""Tells in numbers and words what a figure shows, so that two figures can be compared.
+"""Describes what a figure shows in numbers and words, so that two figures can be compared.
 
-Two drawings of the same data differ in their last digits from one processor to another. What they
-show does not: that is what is recorded here, to digits that hold, and compared in place of the
-drawing. Colors are told by what they stand for in the palette.
+Drawings of the same data differ in their last digits from one processor to another. What they show
+doesn't, so that is what is recorded here, to digits that are reproducible, and compared instead of
+the drawing. Colors are identified by their names in the palette.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from lnbook.notebook.style import COLORS
 __all__ = ["describe"]
 
 DIGITS = 5  # of a number that is not on an axis
-FINEST = 4  # digits of the length of an axis: less than a tenth of a pixel of the drawing
-# A mean of recorded numbers may lie in the middle between two places, but for its rounding error:
-# rounded to this many digits first, it goes the same way everywhere.
+FINEST = 4  # digits relative to an axis's length: less than a tenth of a pixel in the drawing
+# Up to rounding error, a mean of recorded numbers can be exactly halfway between two positions:
+# rounding it to this many digits first makes it go the same way everywhere.
 SETTLED = 10
 NAMES = {drawn.lower(): name for name, drawn in COLORS.items()}
 
@@ -47,12 +47,12 @@ def describe(figure: Figure) -> dict[str, Any]:
         figure: a matplotlib figure.
 
     Returns:
-        A JSON object: the size in inches, the texts of the figure, and for each of its axes the
-        labels, scales, limits, lines, shapes, points, images and texts. A color is told by its
-        name in `lnbook.notebook.style.COLORS`, or in hexadecimal digits if it has none. A place on
-        an axis is rounded to a ten-thousandth of the axis, or to four digits if the axis is
-        logarithmic; other numbers are rounded to five digits of the largest in their array. Nobody
-        can see the digits after these, and they may differ between processors.
+        A JSON object: the size in inches, the figure's texts, and for each of its axes the labels,
+        scales, limits, lines, shapes, points, images and texts. A color is given by its name in
+        `lnbook.notebook.style.COLORS`, or in hexadecimal if it has none. A position on an axis is
+        rounded to a ten-thousandth of the axis, or to four digits if the axis is logarithmic; other
+        numbers are rounded to five digits of the largest in their array. Further digits are
+        invisible and can differ between processors.
 
     Example:
         >>> figure = Figure()
@@ -74,7 +74,7 @@ def rounded(values: ArrayLike) -> list[Any]:
     """Round an array to five digits of its largest value, as nested lists.
 
     Args:
-        values: real numbers of any shape, or masked ones; masked counts as NaN.
+        values: real numbers of any shape, possibly masked; masked values count as NaN.
 
     Returns:
         Nested lists of floats; NaN and infinities become their names, since JSON has none.
@@ -89,11 +89,11 @@ def rounded(values: ArrayLike) -> list[Any]:
 
 
 def placed(values: ArrayLike, axis: Axis) -> list[Any]:
-    """Round places on an axis to what can be seen, as nested lists.
+    """Round positions on an axis to what is visible, as nested lists.
 
     Args:
-        values: real numbers of any shape, or masked ones; masked counts as NaN.
-        axis: the axis that they are drawn along.
+        values: real numbers of any shape, possibly masked; masked values count as NaN.
+        axis: the axis along which they are drawn.
 
     Returns:
         Nested lists of floats, rounded to a ten-thousandth of the axis; on a logarithmic axis, to
@@ -122,7 +122,7 @@ def _json(value: Any) -> Any:
 
 
 def _points_on(axes: _AxesBase | None, points: ArrayLike, transform: Transform) -> list[Any]:
-    """Round an array of points, the coordinates on an axis to what can be seen."""
+    """Round an array of points; coordinates on an axis are rounded to what is visible."""
     array: NDArray[np.float64] = np.ma.filled(np.ma.asarray(points, dtype=float), np.nan).reshape(
         -1, 2
     )
@@ -155,7 +155,7 @@ def _axes(axes: Axes) -> dict[str, Any]:
 
 
 def _words(axis: Axis) -> list[Any]:
-    """The labels of the ticks where they were given as words, with their places."""
+    """The tick labels that were given as words, with their positions."""
     formatter = axis.get_major_formatter()
     if not isinstance(formatter, (FixedFormatter, FuncFormatter)):
         return []
@@ -172,7 +172,7 @@ def _texts(texts: Iterable[Text]) -> list[list[Any]]:
 
 
 def _text_transform(text: Text) -> Transform:
-    """What the place of a text is told in; an annotation has it only while it is drawn."""
+    """The coordinate system of a text's position; annotations have it only while being drawn."""
     if isinstance(text, Annotation) and text.axes and text.anncoords == "data":
         return text.axes.transData
     return text.get_transform()
@@ -226,7 +226,7 @@ def _image(image: AxesImage) -> dict[str, Any]:
 
 
 def _color(color: ColorType) -> str:
-    """The name of a color, or its hexadecimal digits, and its opacity if it lets light through."""
+    """The name of a color, or its hexadecimal digits, and its opacity if it is translucent."""
     text, opacity = to_hex(color), to_rgba(color)[3]
     name = NAMES.get(text, text) if opacity else "none"
     return name if opacity in (0, 1) else f"{name} {opacity:.2g}"

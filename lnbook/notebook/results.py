@@ -21,7 +21,7 @@ class Table:
     Attributes:
         columns: the heading of each column.
         rows: the cells of each row, as text.
-        numeric: for each column, whether it is aligned to the right.
+        numeric: for each column, whether it is right-aligned.
     """
 
     columns: tuple[str, ...]
@@ -102,13 +102,13 @@ def checks(results: Mapping[str, Any]) -> Checks:
 def table(
     rows: Mapping[str, Any], columns: Sequence[str], digits: int | Sequence[int] = 2
 ) -> Table:
-    """Lay results out as a table.
+    """Lay out results as a table.
 
     Args:
         rows: for each row, its name and one value or a sequence of values. Text and integers are
             shown as they are, booleans as check marks, other numbers with `digits`.
-        columns: the headings, that of the names first.
-        digits: how many decimals numbers have: one number, or one for each column of values.
+        columns: the headings, starting with that of the names.
+        digits: number of decimals: one number, or one for each column of values.
 
     Raises:
         ValueError: there are no rows, or a row or `digits` doesn't fit the columns.
@@ -162,7 +162,7 @@ def _cell(value: Any, digits: int) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value belongs in a column that is aligned to the right."""
+    """Whether a value belongs in a right-aligned column."""
     if isinstance(value, str):
         return bool(value) and value[0] in "-+0123456789"
     return not isinstance(value, (bool, np.bool_))

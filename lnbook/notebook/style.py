@@ -1,7 +1,7 @@
-"""How every figure of the book looks: one place for colors, sizes and fonts.
+"""The style of every figure in the book: colors, sizes and fonts, all in one place.
 
-The colors stand in `palette.toml`, by what they stand for. Figures have no background: the site
-shows them on the page's own, in shades for light and for dark mode.
+The colors are in `palette.toml`, named by what they represent. Figures have no background: the site
+shows them on the page's background, with shades for light and dark mode.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 PALETTE: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("palette.toml").read_text(encoding="utf-8")
 )
-# What figures are drawn with, by what it stands for.
+# The colors that figures are drawn with, named by what they represent.
 COLORS = MappingProxyType(
     {name: shades["drawn"] for name, shades in PALETTE.items() if "drawn" in shades}
 )
 INK, MUTED = COLORS["ink"], COLORS["muted"]  # almost every figure has them
 
-# Dashes and marker, and what is drawn so: a line is known without its color.
+# Dashes and marker, and what they represent: lines can be told apart without color.
 _LINES: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
     ("-", "o", ("first", "layer_norm", "post_ln")),
     ("--", "s", ("second", "batch_norm", "pre_ln")),
@@ -81,7 +81,7 @@ LABELS = MappingProxyType(
     }
 )
 
-WIDTH = 4.6  # inches: on a phone the letters are still as large as those of the text
+WIDTH = 4.6  # inches: on a phone, the letters are still as large as the text's
 
 RC_PARAMS = MappingProxyType(
     {
@@ -123,13 +123,13 @@ RC_PARAMS = MappingProxyType(
 
 
 def concept(label: str) -> str | None:
-    """Return what a label names, by the words that it starts with.
+    """Return the concept that a label names, based on its first words.
 
     Args:
-        label: of a line, a row or a panel.
+        label: label of a line, row or panel.
 
     Returns:
-        A name of `COLORS`, or None.
+        A name in `COLORS`, or None.
 
     Example:
         >>> concept("Pre-LN, warm-up"), concept("LN2d"), concept("momentum 0.1")
@@ -140,12 +140,12 @@ def concept(label: str) -> str | None:
 
 
 def line_style(which: str | int, **other: Any) -> dict[str, Any]:
-    """Return how a line looks, in the words of `Axes.plot`.
+    """Return the style of a line as keyword arguments of `Axes.plot`.
 
     Args:
-        which: what it stands for, a name of `COLORS`; or, if that is nothing in particular, its
-            number, from 0. After seven lines the looks start again.
-        other: what is to be otherwise.
+        which: what the line represents, as a name in `COLORS`; or, if it is nothing in particular,
+            its number, from 0. The styles repeat after seven lines.
+        other: options to override.
 
     Example:
         >>> line_style("batch_norm", marker="")
@@ -158,15 +158,15 @@ def line_style(which: str | int, **other: Any) -> dict[str, Any]:
 
 
 def line_styles(labels: Iterable[str], **other: Any) -> dict[str, dict[str, Any]]:
-    """Return how each line of a figure looks, by its label.
+    """Return the style of each line of a figure, by its label.
 
-    A line whose label names a concept looks like it. If several name the same one, they share its
-    color, and the later ones have dashes and hollow markers that no other line has. A line whose
-    label names nothing takes the next look that is free.
+    A line whose label names a concept has that concept's style. If several labels name the same
+    one, their lines share its color, and the later ones have dashes and hollow markers that no
+    other line has. A line whose label names no concept gets the next free style.
 
     Args:
-        labels: of all lines.
-        other: what is to be otherwise.
+        labels: labels of all lines.
+        other: options to override.
 
     Example:
         >>> styles = line_styles(["Pre-LN", "Pre-LN, warm-up", "mine"])

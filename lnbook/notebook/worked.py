@@ -140,7 +140,7 @@ def affine(normalized: ArrayLike, weight: ArrayLike, bias: ArrayLike) -> Equatio
     rows = [_row(values) for values in (normalized, weight, bias)]
     if len({len(row) for row in rows}) > 1:
         lengths = ", ".join(str(len(row)) for row in rows)
-        raise ValueError(f"affine: expected three rows of one length, but got lengths {lengths}")
+        raise ValueError(f"affine: expected three rows of equal length, but got lengths {lengths}")
     lines = []
     for index, (value, gamma, beta) in enumerate(zip(*rows, strict=True), start=1):
         shift = f"+ {number(beta)}" if beta >= 0 else f"- {number(-beta)}"

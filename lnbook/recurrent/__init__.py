@@ -1,4 +1,4 @@
-"""Layer-normalized LSTMs: steps and loops to read, and modules to use."""
+"""Layer-normalized LSTMs: readable steps and loops, and modules to use."""
 
 from lnbook.recurrent.cell import LayerNormLSTMCell
 from lnbook.recurrent.fused import fused_layer

@@ -1,4 +1,4 @@
-"""Backward of the fused time loop, which is explained at the head of `lnbook.recurrent.fused`."""
+"""Backward pass of the fused time loop; for an explanation see `lnbook.recurrent.fused`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ from lnbook.recurrent._forward import BIASES, Plan, States, Statistics
 
 __all__ = ["Backward"]
 
-# The derivatives of so many elements of the gates are computed at once: more leave the cache.
+# Derivatives are computed for this many gate elements at once: more would overflow the cache.
 CHUNK_ELEMENTS = 1 << 18
 
 layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
-# Which gradients it computes: of the input, the weight, the bias.
+# Which gradients to compute: of the input, the weight, the bias.
 INPUT, WEIGHT, AFFINE, ALL = (
     [True, False, False],
     [False, True, False],
@@ -24,16 +24,16 @@ INPUT, WEIGHT, AFFINE, ALL = (
 
 
 class _Chunk(NamedTuple):
-    """Local derivatives of the rows of some steps, and gradients found in them."""
+    """Local derivatives for the rows of a few steps, and the gradients computed from them."""
 
-    gates: Tensor  # of (m, m, m, h') with respect to the gates i, f, g, o before nonlinearities
+    gates: Tensor  # of (m, m, m, h') with respect to the pre-activations of the gates i, f, g, o
     normed: Tensor  # of h' with respect to LN(m)
     grad_gates: Tensor
     grad_normed: Tensor
 
 
 class Backward:
-    """Backpropagation through time of one layer; a gradient has the name of its tensor."""
+    """Backpropagation through time for one layer; gradients are named after their tensors."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Backward:
         self.gate_width = self.size if plan.per_gate else 4 * self.size
 
     def run(self, grad_output: Tensor, grad_h_n: Tensor, grad_c_n: Tensor) -> dict[str, Tensor]:
-        """Return the gradients of all inputs that need one, by name."""
+        """Return the gradients of all inputs that require one, by name."""
         sizes, states = self.plan.batch_sizes, self.states
         self.grad_h, self.grad_c = grad_output.clone(), grad_c_n.clone()
         for step, end in zip(self.grad_h.split(sizes), (*sizes[1:], 0), strict=True):
@@ -75,7 +75,7 @@ class Backward:
         given_cells = _given(self.inputs["c"], self.states.carried, sizes)
         steps = max(1, CHUNK_ELEMENTS // max(1, 4 * self.batch * self.size))
         scratch = self._scratch(min(steps * self.batch, len(self.grad_h)))
-        following: Tensor | None = None  # gradient of the sums of the step after
+        following: Tensor | None = None  # gradient of the following step's summed inputs
         end_row = len(self.grad_h)
         for end in range(len(sizes), 0, -steps):
             span = slice(max(0, end - steps), end)
@@ -100,7 +100,7 @@ class Backward:
         i, f, g, o = self.states.gates[rows].chunk(4, dim=1)
         to_i, to_f, to_g, to_o = gates.chunk(4, dim=1)
         output, squashed = self.states.output[rows], self.states.squashed[rows]
-        # sigmoid' = s (1 - s) and tanh' = 1 - t^2, in terms of what forward has kept.
+        # sigmoid' = s (1 - s) and tanh' = 1 - t^2, in terms of what forward saved.
         torch.mul(i, g, out=to_i)
         torch.addcmul(i, to_i, g, value=-1, out=to_g)
         to_i.addcmul_(to_i, i, value=-1)
@@ -113,7 +113,7 @@ class Backward:
     def _run_steps(
         self, span: slice, rows: slice, chunk: _Chunk, following: Tensor | None
     ) -> Tensor | None:
-        """Go back through the steps in `span`, whose rows are `rows`."""
+        """Go backward through the steps in `span`, whose rows are `rows`."""
         weight, gain, shape = self.inputs["weight_hh"], self.cell_gain, (self.size,)
         found, steps = [], self._steps(span, rows, chunk)
         for dh, to_n, dn, m, f, to_ifg, to_o, da_ifg, da_o, da, total, of_gates, of_cell in steps:
@@ -136,7 +136,7 @@ class Backward:
         return following
 
     def _steps(self, span: slice, rows: slice, chunk: _Chunk) -> Iterator[tuple[Any, ...]]:
-        """Yield, from the last step to the first, its rows of every buffer and its statistics."""
+        """For each step, last to first, yield its rows of every buffer and its statistics."""
         size, states = self.size, self.states
         local, grad = chunk.gates.view(-1, 4, size), chunk.grad_gates.view(-1, 4, size)
         forget = states.gates[rows, size : 2 * size]
@@ -148,7 +148,7 @@ class Backward:
         return zip(*views, *statistics, strict=True)
 
     def _through_gate_norm(self, da: Tensor, total: Tensor, statistics: Sequence[Tensor]) -> Tensor:
-        """Return the gradient of the sums of one step from that of its gates."""
+        """Return the gradient of one step's summed inputs from that of its gates."""
         shape, gain = (self.gate_width,), self.gate_gain
         result: Tensor
         if not self.plan.per_gate:
@@ -180,7 +180,7 @@ class Backward:
             )[1]
 
     def _finish(self) -> None:
-        """Compute the gradients of the matrices and of what entered the layer."""
+        """Compute the gradients of the matrices and of the layer's inputs."""
         inputs, grads, sizes = self.inputs, self.grads, self.plan.batch_sizes
         grads["c"] = self.grad_c
         if "h" in self.needed:
@@ -195,7 +195,7 @@ class Backward:
             grads["rows"] = projected @ inputs["weight_ih"]
 
     def _unproject(self) -> Tensor:
-        """Return the gradient of the input projection; in Ba's form, go through its norm."""
+        """Return the gradient of the input projection; in Ba's variant, through its norm."""
         if self.grad_gates is None:
             return self.grad_summed
         gain = self.inputs["norm_ih_weight"]
@@ -210,7 +210,7 @@ class Backward:
 
 
 def _given(first: Tensor, states: Tensor, batch_sizes: Sequence[int]) -> Tensor:
-    """Return the states that the steps were given, from the first one and those they made."""
+    """Return the steps' input states, from the initial state and their outputs."""
     if batch_sizes[0] == batch_sizes[-1]:
         return torch.cat((first, states[: -len(first)]))
     made = (first, *states.split(list(batch_sizes)))

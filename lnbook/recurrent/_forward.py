@@ -1,4 +1,4 @@
-"""Forward of the fused time loop, which is explained at the head of `lnbook.recurrent.fused`."""
+"""Forward pass of the fused time loop; for an explanation see `lnbook.recurrent.fused`."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ BIASES = ("bias_gates", "norm_ih_bias", "norm_hh_bias")
 
 
 class Plan(NamedTuple):
-    """What a layer is, apart from its tensors."""
+    """Everything that defines a layer except its tensors."""
 
     variant: str
     batch_sizes: list[int]
@@ -33,19 +33,19 @@ class Plan(NamedTuple):
 
 
 class States(NamedTuple):
-    """What forward leaves for backward, with the rows of all steps in each tensor."""
+    """What forward saves for backward; each tensor contains the rows of all steps."""
 
-    summed: Tensor  # what the norm of the gates is given
+    summed: Tensor  # input of the gates' norm
     gates: Tensor  # after their nonlinearities
     cells: Tensor  # m
     squashed: Tensor  # tanh(LN(m))
-    carried: Tensor  # what the next step is given as its cell: m or LN(m)
+    carried: Tensor  # the cell passed to the next step: m or LN(m)
     output: Tensor
     projection: tuple[Tensor, ...]  # Ba: W_x x before its norm, and that norm's statistics
 
 
 class Statistics(NamedTuple):
-    """Mean and reciprocal deviation of the norms in the loop: two tensors a step."""
+    """Mean and reciprocal deviation of the norms in the loop: two tensors per step."""
 
     gates: list[Sequence[Tensor]]
     cells: list[Sequence[Tensor]]
@@ -54,14 +54,14 @@ class Statistics(NamedTuple):
 def run_forward(
     plan: Plan, rows: Tensor, h: Tensor, c: Tensor, parameters: Parameters, keeping: bool
 ) -> tuple[tuple[Tensor, Tensor, Tensor], States, Statistics]:
-    """Run the loop; `keeping` says whether each state gets rows of its own for every step."""
+    """Run the loop; `keeping` says whether to save the states of every step."""
     batch, size = h.shape
 
     def buffer(width: int) -> Tensor:
         return rows.new_empty(len(rows) if keeping else batch, width)
 
     added, projection = _project(plan, rows, parameters)
-    # The per-gate sum is built upon the projection; in Ba's form the gates take its place.
+    # The projection's memory is reused: for the per-gate sum, or in Ba's variant for the gates.
     summed = added if plan.per_gate else buffer(4 * size)
     gates = added if keeping and not plan.per_gate else buffer(4 * size)
     cells, squashed, output = buffer(size), buffer(size), rows.new_empty(len(rows), size)
@@ -93,11 +93,11 @@ def run_forward(
 
 
 def _project(plan: Plan, rows: Tensor, parameters: Parameters) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return what the inputs of all steps add to the gates, and what backward needs of it."""
+    """Return what all steps' inputs add to the gates, and what backward needs from it."""
     projected = torch.mm(rows, parameters["weight_ih"].t())
     if plan.per_gate:
         return projected, ()
-    # The three biases are added in one go.
+    # The three biases are added all at once.
     biases = [parameters[name] for name in BIASES if name in parameters]
     added, mean, rstd = torch.native_layer_norm(
         projected,
@@ -110,7 +110,7 @@ def _project(plan: Plan, rows: Tensor, parameters: Parameters) -> tuple[Tensor, 
 
 
 def _gate_norm(plan: Plan, parameters: Parameters) -> Callable[..., tuple[Tensor, ...]]:
-    """Return the part of a step that yields the gates before their nonlinearities."""
+    """Return the part of a step that computes the gates before their nonlinearities."""
     weight = parameters["weight_hh"].t()
     if plan.per_gate:
         gain = _with_doubled_candidates(parameters["norm_gates_weight"])
@@ -153,7 +153,7 @@ def _by_gate(gates: Tensor) -> tuple[Tensor, ...]:
 
 
 def _steps(buffer: Tensor, batch_sizes: list[int]) -> Sequence[Tensor]:
-    """Return the rows of each step: their own, or the same ones anew if there are no more."""
+    """Return the rows of each step: separate ones, or the same ones reused if there are no more."""
     if len(buffer) == sum(batch_sizes):
         rows: tuple[Tensor, ...] = buffer.split(batch_sizes)
         return rows

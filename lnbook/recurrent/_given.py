@@ -1,4 +1,4 @@
-"""Checks of the tensors that a step, a layer or a module of an LSTM is given."""
+"""Checks of the tensors passed to an LSTM step, layer or module."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ Step: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 
 
 def checks_arguments(variant: str) -> Callable[[Step], Step]:
-    """Decorate a step so that it refuses arguments that do not fit; `__wrapped__` does not."""
+    """Decorate a step so that it rejects mismatched arguments; `__wrapped__` doesn't."""
 
     def decorate(step: Step) -> Step:
         @functools.wraps(step)
@@ -49,12 +49,13 @@ def check_layer(
     parameters: Parameters,
     variant: str,
 ) -> None:
-    """Raise unless the arguments of `plain_layer` fit each other.
+    """Raise unless the arguments of `plain_layer` are compatible.
 
     Raises:
-        TypeError: something is not a tensor.
+        TypeError: an argument is not a tensor.
         KeyError: a weight is missing.
-        RuntimeError: a shape, dtype or device does not fit, or `batch_sizes` is empty or grows.
+        RuntimeError: a shape, dtype or device doesn't match, or `batch_sizes` is empty or
+            increases.
     """
     for name, tensor in (("rows", rows), ("h", h), ("c", c)):
         check_tensor(tensor, name, function)
@@ -64,16 +65,16 @@ def check_layer(
     grows = any(here < after for here, after in itertools.pairwise(sizes))
     if not sizes or grows or sum(sizes) != len(rows):
         raise RuntimeError(
-            f"{function}: expected batch_sizes of at least one step, never growing, with sum "
-            f"{len(rows)} as rows has shape {tuple(rows.shape)}, but got {sizes}"
+            f"{function}: expected batch_sizes to be nonempty, never increase and sum to "
+            f"{len(rows)}, since rows has shape {tuple(rows.shape)}, but got {sizes}"
         )
-    with no_autocast(rows.device):  # as the loops run
+    with no_autocast(rows.device):  # as in the loops
         _check_fits(h, (sizes[0], h.shape[1]), rows, "h", function)
         _check_states_and_parameters(variant, rows, h, c, parameters, function)
 
 
 def check_like(value: Tensor, model: Tensor, name: str, function: str) -> None:
-    """Refuse a tensor that has not the dtype and device of the parameter `model`.
+    """Raise unless a tensor has the dtype and device of the parameter `model`.
 
     Raises:
         ValueError: the dtype differs.
@@ -94,12 +95,12 @@ def check_like(value: Tensor, model: Tensor, name: str, function: str) -> None:
 def checked_states(
     hx: Any, shape: tuple[int, ...], model: Tensor, function: str
 ) -> tuple[Tensor, Tensor]:
-    """Return the pair of states `hx`, each of the shape `shape` and like `model`.
+    """Return the pair of states `hx`, each with shape `shape` and matching `model`.
 
     Raises:
         TypeError: `hx` is not a pair of tensors.
-        ValueError: a dtype differs from that of `model`.
-        RuntimeError: a shape or device does not fit.
+        ValueError: a dtype differs from `model`'s.
+        RuntimeError: a shape or device is wrong.
     """
     if not isinstance(hx, (tuple, list)) or len(hx) != 2:
         given = f"{len(hx)} of them" if isinstance(hx, (tuple, list)) else type(hx).__name__
@@ -146,7 +147,7 @@ def _check_fits(
             f"{function}: expected {name} to be on the device {x.device} of the input, "
             f"but got {tensor.device}"
         )
-    # Under autocast a step may return a state in another dtype than that of its input.
+    # Under autocast, a step can return a state with a different dtype from its input.
     mixes = autocasts(x.device) and tensor.is_floating_point() and x.is_floating_point()
     if tensor.dtype != x.dtype and not mixes:
         raise RuntimeError(

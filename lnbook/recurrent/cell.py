@@ -1,4 +1,4 @@
-"""One step of a layer-normalized LSTM as a module."""
+"""A module for one step of a layer-normalized LSTM."""
 
 import torch
 from torch import Tensor, nn
@@ -28,51 +28,51 @@ class LayerNormLSTMCell(nn.Module):
         c' = \sigma(f) \odot c + \sigma(i) \odot \tanh(g), \qquad
         h' = \sigma(o) \odot \tanh(\operatorname{LN}(c'; \alpha_3, \beta_3))
 
-    Source: Ba, Kiros and Hinton 2016, eq. 20-22, for the default, `variant="ba"`. Of the others,
-    "per-gate" has one norm for each gate, after the sum (`lnbook.recurrent.per_gate_step`);
-    "carried" carries the normalized cell on (`lnbook.recurrent.carried_step`); "none" (or None)
-    has no norm, and its state dict is that of `torch.nn.LSTMCell`. The gates stand in PyTorch's
-    order i, f, g, o.
+    Source: Ba, Kiros and Hinton 2016, eq. 20-22, for the default, `variant="ba"`. The other
+    variants: "per-gate" has a separate norm for each gate, after the sum
+    (`lnbook.recurrent.per_gate_step`); "carried" carries over the normalized cell
+    (`lnbook.recurrent.carried_step`); "none" (or None) has no norm, and its state dict is that of
+    `torch.nn.LSTMCell`. The gates are in PyTorch's order: i, f, g, o.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the states.
-        bias: whether to learn what is added: the bias and those of the norms.
-        device: where the parameters are made.
+        bias: whether to learn biases: those of the gates and of the norms.
+        device: device of the parameters.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.
         variant: "ba", "per-gate", "carried", "none" or None.
-        forget_bias: first value of what is added to the forget gate; if None, 1 (Jozefowicz,
-            Zaremba and Sutskever 2015), or 0 without `bias`.
-        eps: what is added to each variance, finite and at least 0. With 0, a state of zeros, such
-            as the first one, has no normalized form and gives NaN.
+        forget_bias: initial bias of the forget gate; if None, 1 (Jozefowicz, Zaremba and Sutskever
+            2015), or 0 without `bias`.
+        eps: value added to each variance, finite and at least 0. With 0, an all-zero state, such as
+            the default initial state, can't be normalized and gives NaN.
 
     Attributes:
         weight_ih, weight_hh: :math:`W_x` of shape `(4 * hidden_size, input_size)` and
-            :math:`W_h` of shape `(4 * hidden_size, hidden_size)`, at first uniform in
+            :math:`W_h` of shape `(4 * hidden_size, hidden_size)`, initialized uniformly in
             :math:`\pm 1 / \sqrt{n}`, where :math:`n` is the number of columns.
-        bias_gates: :math:`b`, of shape `(4 * hidden_size,)`; "ba" and "carried" have it.
+        bias_gates: :math:`b`, of shape `(4 * hidden_size,)`; in "ba" and "carried".
         norm_hh_weight, norm_hh_bias, norm_ih_weight, norm_ih_bias: :math:`\alpha_1, \beta_1,
-            \alpha_2, \beta_2`, of the shape of `bias_gates`; "ba" and "carried" have them.
-        norm_gates_weight, norm_gates_bias: gains and biases of the four gates, one after the
-            other, of shape `(4 * hidden_size,)`; "per-gate" has them.
-        norm_c_weight, norm_c_bias: :math:`\alpha_3, \beta_3`, of shape `(hidden_size,)`; "none"
-            has neither.
-        bias_ih, bias_hh: those of `torch.nn.LSTMCell`; "none" has them.
+            \alpha_2, \beta_2`, with the shape of `bias_gates`; in "ba" and "carried".
+        norm_gates_weight, norm_gates_bias: gains and biases of the four gates, concatenated, of
+            shape `(4 * hidden_size,)`; in "per-gate".
+        norm_c_weight, norm_c_bias: :math:`\alpha_3, \beta_3`, of shape `(hidden_size,)`; in all but
+            "none".
+        bias_ih, bias_hh: as in `torch.nn.LSTMCell`; in "none".
 
     Shape:
         Input: `(N, input_size)` or `(input_size,)`. States: `(N, hidden_size)` or
-        `(hidden_size,)`, zeros if not given. All have the dtype of the parameters. The states
-        given are not changed.
+        `(hidden_size,)`, zeros if not given. All have the dtype of the parameters. The given states
+        aren't modified.
 
     Raises:
-        TypeError: at construction, for an argument of the wrong type; at the call, for an input
+        TypeError: at construction, for an argument of the wrong type; when called, for an input
             that is not a tensor or states that are not a pair of tensors.
         ValueError: at construction, for a size below 1, an unknown variant, or an `eps` or
-            `forget_bias` out of its range; at the call, for a number of dimensions or a dtype
-            that does not fit.
-        RuntimeError: at construction, for a `dtype` not among those above; at the call, for a
-            size or device that does not fit.
+            `forget_bias` out of its range; when called, for the wrong number of dimensions or the
+            wrong dtype.
+        RuntimeError: at construction, for a `dtype` not listed above; when called, for the wrong
+            size or device.
 
     Example:
         >>> cell = LayerNormLSTMCell(3, 2)
@@ -113,7 +113,7 @@ class LayerNormLSTMCell(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Give the parameters their first values, in place."""
+        """Initialize the parameters in place."""
         initialize(dict(self.named_parameters()), self.variant, self.forget_bias)
 
     def forward(
@@ -128,7 +128,7 @@ class LayerNormLSTMCell(nn.Module):
         else:
             h, c = checked_states(hx, (*input.shape[:-1], self.hidden_size), x, _NAME)
             h, c = (h, c) if batched else (h.unsqueeze(0), c.unsqueeze(0))
-        # Half-precision states are computed in float32 and rounded once a step.
+        # Half-precision states are computed in float32 and rounded once per step.
         working = torch.promote_types(input.dtype, torch.float32)
         parameters = {name: p.to(working) for name, p in self.named_parameters()}
         step = STEPS[self.variant]
@@ -137,7 +137,7 @@ class LayerNormLSTMCell(nn.Module):
         return (h, c) if batched else (h[0], c[0])
 
     def extra_repr(self) -> str:
-        """Return the arguments that tell one cell from another."""
+        """Return the arguments that distinguish one cell from another."""
         bias = "" if self.bias else ", bias=False"
         return f"{self.input_size}, {self.hidden_size}{bias}, variant={self.variant!r}"
 
@@ -150,7 +150,7 @@ class LayerNormLSTMCell(nn.Module):
             )
         if input.shape[-1] != self.input_size:
             raise RuntimeError(
-                f"{_NAME}: expected input of shape (*, {self.input_size}), but got "
+                f"{_NAME}: expected input to have the shape (*, {self.input_size}), but got "
                 f"{tuple(input.shape)}"
             )
         check_like(input, self.weight_ih, "input", _NAME)

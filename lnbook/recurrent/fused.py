@@ -1,22 +1,21 @@
-r"""The fused time loop: the results of the plain one, with backpropagation written by hand.
+r"""The fused time loop: same results as the plain one, with hand-written backpropagation.
 
-Where the time goes: products of matrices, which nobody can avoid, and, for small layers, the
-cost of calling some thirty small operations a step. Hence
+The time goes into matrix products, which are unavoidable, and, for small layers, the overhead of
+calling about thirty small operations per step. Therefore:
 
-- the input projection, in Ba's form with its norm, is computed for all steps at once;
-- the four norms of the gates are one norm of a `(4 * N, hidden_size)` view;
-- all nonlinearities are sigmoids, since :math:`\tanh(x) = 2 \sigma(2x) - 1` and a sigmoid takes
-  a third of the time; the factor 2 within goes into the gain and bias of the norm before it;
-- states are written into one buffer a kind, from which backward reads them;
-- backward leaves in its loop only what depends on the step after. Local derivatives are computed
-  for some steps at once, so few that they stay in the processor's cache; so are the gradients of
-  gains and biases, and the gradients of the matrices are one product each at the end.
+- the input projection (including its norm, in Ba's variant) is computed for all steps at once;
+- the four gates' norms are computed as one norm of a `(4 * N, hidden_size)` view;
+- all nonlinearities are sigmoids, since :math:`\tanh(x) = 2 \sigma(2x) - 1` and a sigmoid takes a
+  third of the time; the inner factor 2 goes into the gain and bias of the preceding norm;
+- each kind of state is written into one buffer, from which backward reads it;
+- the backward loop contains only what depends on the following step. Local derivatives and the
+  gradients of gains and biases are computed for a few steps at once, few enough to stay in the
+  processor's cache; the gradients of the matrices take one product each at the end.
 
-Second derivatives are those of the plain loop, to which backward turns when it is itself to be
-differentiated.
+For second derivatives, backward switches to the plain loop.
 
 Notation as in `lnbook.recurrent.steps`, and :math:`m = \sigma(f) \odot c + \sigma(i) \odot
-\tanh(g)`, the cell before its norm; rows are packed as in `lnbook.recurrent.loop`.
+\tanh(g)`, the cell before its norm. Rows are packed as in `lnbook.recurrent.loop`.
 """
 
 from collections.abc import Sequence
@@ -47,31 +46,31 @@ def fused_layer(
     parameters: Parameters,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run one layer of an LSTM over its sequences: `plain_layer`, faster.
+    """Run one layer of an LSTM over its sequences, like `plain_layer` but faster.
 
-    How it is fast stands at the head of this module. The norm-free LSTM is PyTorch's own. If no
-    gradient will be asked for, the states of the gates are not kept. First derivatives come from
-    formulas written by hand, higher ones from the plain loop, at its speed. In the transforms of
-    `torch.func`, under `torch.compile` and for tensors on the meta device the plain loop itself
-    runs; dual tensors of forward-mode differentiation are refused outside of them.
+    The module docstring explains the optimizations. Without normalization, PyTorch's LSTM runs. If
+    no gradient is needed, the gates are not saved. First derivatives use hand-written formulas;
+    higher ones come from the plain loop, at its speed. Inside `torch.func` transforms, under
+    `torch.compile` and for tensors on the meta device, the plain loop itself runs; elsewhere, dual
+    tensors (forward-mode differentiation) are rejected.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
         rows: inputs of shape `(sum(batch_sizes), input_size)`, float32 or float64, packed.
-        batch_sizes: number of rows of each time step, never growing.
-        h: first hidden states, of shape `(batch_sizes[0], hidden_size)` and the dtype of `rows`.
-        c: first cell states, like `h`.
-        parameters: tensors by their names in `LayerNormLSTMCell`, of the dtype of `rows`.
-        eps: what is added to each variance, finite and at least 0.
+        batch_sizes: number of rows at each time step, never increasing.
+        h: initial hidden states, of shape `(batch_sizes[0], hidden_size)` and the dtype of `rows`.
+        c: initial cell states, like `h`.
+        parameters: tensors by name, as in `LayerNormLSTMCell`, of the dtype of `rows`.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(output, h_n, c_n)`: the hidden states of all steps, packed as `rows`, and the states
-        of each sequence after its own last step, of the shape of `h`.
+        `(output, h_n, c_n)`: the hidden states of all steps, packed like `rows`, and the states
+        after each sequence's own last step, with the shape of `h`.
 
     Raises:
-        TypeError: something is not a tensor, or `eps` is not a real number.
+        TypeError: an argument is not a tensor, or `eps` is not a real number.
         KeyError: a weight is missing.
-        RuntimeError: the shapes, dtypes or devices do not fit.
+        RuntimeError: the shapes, dtypes or devices don't match.
         ValueError: there is no such variant, or `eps` is negative, infinite or NaN.
 
     Example:
@@ -125,7 +124,7 @@ def _native_layer(
 
 
 class _NormedLayer(torch.autograd.Function):
-    """A layer as one node of the graph; its inputs are rows, h, c and the parameters."""
+    """A layer as one node of the autograd graph; its inputs are rows, h, c and the parameters."""
 
     @staticmethod
     def forward(ctx: Any, plan: Plan, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -158,7 +157,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor]) -> Sequence[Tensor | None]:
 def _differentiable_backward(
     plan: Plan, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Sequence[Tensor]
 ) -> list[Tensor | None]:
-    # Aliases, since an input may depend on another one: these are partial derivatives.
+    # Aliases, since one input can depend on another: these are partial derivatives.
     aliases = [tensor.view_as(tensor) for tensor in inputs]
     rows, h, c, *tensors = aliases
     parameters = dict(zip(plan.names, tensors, strict=True))

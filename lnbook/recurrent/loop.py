@@ -1,8 +1,8 @@
-"""The readable time loop: one step after the other, differentiable by autograd to any order.
+"""The readable time loop: one step after another, differentiable by autograd to any order.
 
-Sequences of different lengths stand as in `torch.nn.utils.rnn.PackedSequence`: the rows of the
-first time step, then those of the second, and so on, the longest sequence always first. A batch
-of equal lengths is the case in which every time step has as many rows.
+Sequences of different lengths are packed as in `torch.nn.utils.rnn.PackedSequence`: the rows of the
+first time step, then those of the second, and so on, with the longest sequence first. In a batch of
+equal lengths, every time step has the same number of rows.
 """
 
 from collections.abc import Sequence
@@ -28,25 +28,25 @@ def plain_layer(
     parameters: Parameters,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run one layer of an LSTM over its sequences, step by step, whatever autocast says.
+    """Run one layer of an LSTM over its sequences, step by step, ignoring autocast.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
-        rows: inputs of shape `(sum(batch_sizes), input_size)`, packed as this module's head says.
-        batch_sizes: number of rows of each time step, never growing.
-        h: first hidden states, of shape `(batch_sizes[0], hidden_size)`.
-        c: first cell states, of the shape of `h`.
-        parameters: tensors by their names in `LayerNormLSTMCell`.
-        eps: what is added to each variance, finite and at least 0.
+        rows: inputs of shape `(sum(batch_sizes), input_size)`, packed as described above.
+        batch_sizes: number of rows at each time step, never increasing.
+        h: initial hidden states, of shape `(batch_sizes[0], hidden_size)`.
+        c: initial cell states, with the shape of `h`.
+        parameters: tensors by name, as in `LayerNormLSTMCell`.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(output, h_n, c_n)`: the hidden states of all steps, packed as `rows`, and the states
-        of each sequence after its own last step, of the shape of `h`.
+        `(output, h_n, c_n)`: the hidden states of all steps, packed like `rows`, and the states
+        after each sequence's own last step, with the shape of `h`.
 
     Raises:
-        TypeError: something is not a tensor, or `eps` is not a real number.
+        TypeError: an argument is not a tensor, or `eps` is not a real number.
         KeyError: a weight is missing.
-        RuntimeError: the shapes, dtypes or devices do not fit.
+        RuntimeError: the shapes, dtypes or devices don't match.
         ValueError: there is no such variant, or `eps` is negative, infinite or NaN.
 
     Example:
@@ -71,10 +71,10 @@ def plain_layer(
 
 
 def final_rows(states: Sequence[Tensor]) -> Tensor:
-    """Return the last state of each sequence, from the states of all time steps.
+    """Return the last state of each sequence, given the states of all time steps.
 
     Args:
-        states: one tensor of shape `(batch_sizes[t], hidden_size)` a time step.
+        states: one tensor of shape `(batch_sizes[t], hidden_size)` per time step.
 
     Returns:
         New tensor of shape `(batch_sizes[0], hidden_size)`.
@@ -84,7 +84,7 @@ def final_rows(states: Sequence[Tensor]) -> Tensor:
         tensor([[3.],
                 [2.]])
     """
-    # Sequences that end early stand last in the batch.
+    # Sequences that end early come last in the batch.
     counts = [len(state) for state in states] + [0]
     ends = [
         state[after:]

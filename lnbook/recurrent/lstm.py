@@ -1,4 +1,4 @@
-"""A layer-normalized LSTM of several layers, with the interface of `torch.nn.LSTM`."""
+"""A multi-layer layer-normalized LSTM with the interface of `torch.nn.LSTM`."""
 
 import warnings
 from typing import Any
@@ -37,75 +37,75 @@ States = tuple[Tensor, Tensor]
 class LayerNormLSTM(nn.Module):
     r"""A layer-normalized LSTM, with the arguments, shapes and states of `torch.nn.LSTM`.
 
-    Every layer is a `LayerNormLSTMCell` that walks along the sequence, with the equations written
-    there:
+    Every layer is a `LayerNormLSTMCell` applied along the sequence:
 
     .. math::
         (h_t, c_t) = \operatorname{cell}(x_t, h_{t-1}, c_{t-1})
 
     Source: Ba, Kiros and Hinton 2016, eq. 20-22, for the default, `variant="ba"`; for the other
-    variants see `LayerNormLSTMCell`. With `variant="none"` (or None) there is no norm, and
-    the state dict, outputs and dropout are those of `torch.nn.LSTM`.
+    variants see `LayerNormLSTMCell`. With `variant="none"` (or None), there is no norm, and the
+    state dict, outputs and dropout are those of `torch.nn.LSTM`.
 
-    All implementations compute the same but for rounding:
+    All implementations compute the same function, up to rounding:
 
-    - `"auto"`, the default, is what is fastest: `"fused"`.
+    - `"auto"`, the default, picks the fastest: `"fused"`.
     - `"fused"` is `lnbook.recurrent.fused_layer`, which projects the inputs of all steps at once,
-      writes states in place, and goes back through time by formulas written by hand.
-    - `"plain"` is `lnbook.recurrent.plain_layer`, differentiated by autograd. It is
-      differentiable in forward mode too, and is what runs in the transforms of `torch.func`, in
-      `torch.compile` (which unrolls it) and in `torch.export`.
+      writes states in place, and backpropagates through time with hand-written formulas.
+    - `"plain"` is `lnbook.recurrent.plain_layer`, differentiated by autograd. It also supports
+      forward-mode differentiation, and is used inside `torch.func` transforms, `torch.compile`
+      (which unrolls it) and `torch.export`.
 
     There is no `"native"`, since PyTorch has no layer-normalized LSTM.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of a state.
-        num_layers: number of layers, each fed with the output of the one below.
-        bias: whether to learn what is added: the bias and those of the norms.
-        batch_first: whether input and output are `(N, L, *)` rather than `(L, N, *)`; the states
-            are not concerned.
-        dropout: probability with which an element of a layer's output is dropped on its way to
-            the layer above, in training.
-        bidirectional: whether each layer also walks backward, with parameters of its own.
-        device: where the parameters are made.
+        num_layers: number of stacked layers; each takes the output of the one below as input.
+        bias: whether to learn biases: those of the gates and of the norms.
+        batch_first: whether input and output are `(N, L, *)` rather than `(L, N, *)`; doesn't apply
+            to the states.
+        dropout: probability of dropping each element of a layer's output before the layer above, in
+            training mode.
+        bidirectional: whether each layer also runs backward, with separate parameters.
+        device: device of the parameters.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.
         variant: "ba", "per-gate", "carried", "none" or None.
-        forget_bias: first value of what is added to the forget gates; if None, 1 (Jozefowicz,
-            Zaremba and Sutskever 2015), or 0 without `bias`.
-        eps: what is added to each variance, finite and at least 0. With 0, a state of zeros, such
-            as the first one, has no normalized form and gives NaN.
+        forget_bias: initial bias of the forget gates; if None, 1 (Jozefowicz, Zaremba and Sutskever
+            2015), or 0 without `bias`.
+        eps: value added to each variance, finite and at least 0. With 0, an all-zero state, such as
+            the default initial state, can't be normalized and gives NaN.
         implementation: `"auto"`, `"fused"` or `"plain"`.
 
     Attributes:
-        weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormLSTMCell` by their names
-            there, followed by the number of the layer and, for the way back, by `_reverse`.
+        weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormLSTMCell`, named as there,
+            plus the layer number and, for the backward direction, `_reverse`.
 
     Shape:
-        Input: `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, `(L, input_size)`
-        without a batch, or a `PackedSequence`, which is how sequences of different lengths come
+        Input: `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, `(L, input_size)` if
+        unbatched, or a `PackedSequence` for sequences of different lengths
         (`torch.nn.utils.rnn.pack_padded_sequence` packs padded ones); L is at least 1. `(h_0,
-        c_0)`: each `(D * num_layers, N, hidden_size)`, without N for an input without a batch,
-        where D is 2 if `bidirectional`, else 1; zeros if not given, and never changed. All have
-        the dtype of the parameters; float16 and bfloat16 are computed in float32 and rounded once,
-        at the end of each layer.
+        c_0)`: each `(D * num_layers, N, hidden_size)`, without N for unbatched input, where D is 2
+        if `bidirectional`, otherwise 1; zeros if not given, and never modified. All have the dtype
+        of the parameters; float16 and bfloat16 are computed in float32 and rounded once, at the end
+        of each layer.
 
-        Output: the last layer's hidden states, shaped or packed as the input, with `D *
-        hidden_size` features, and `(h_n, c_n)`, the states after the last step of each sequence,
-        in the shape of `(h_0, c_0)`.
+        Output: the last layer's hidden states, shaped or packed like the input, with `D *
+        hidden_size` features, and `(h_n, c_n)`, the states after the last step of each sequence, in
+        the shape of `(h_0, c_0)`.
 
     Raises:
-        TypeError: at construction, for an argument of the wrong type; at the call, for an input
+        TypeError: at construction, for an argument of the wrong type; when called, for an input
             that is not a tensor or `PackedSequence`, or states that are not a pair of tensors.
         ValueError: at construction, for a size below 1, an unknown variant or implementation, or a
-            `dropout`, `eps` or `forget_bias` out of its range; at the call, for a number of
-            dimensions or a dtype that does not fit.
-        RuntimeError: at construction, for a `dtype` not among those above; at the call, for a
-            size or device that does not fit, or a sequence without steps.
+            `dropout`, `eps` or `forget_bias` out of its range; when called, for the wrong number of
+            dimensions or the wrong dtype.
+        RuntimeError: at construction, for a `dtype` not listed above; when called, for the wrong
+            size or device, or an empty sequence.
 
     Warns:
-        UserWarning: at construction, for a `dropout` that one layer has no use for.
+        UserWarning: at construction, for a `dropout` that has no effect because there is only one
+            layer.
 
     Example:
         >>> lstm = LayerNormLSTM(3, 2, num_layers=2)
@@ -155,16 +155,16 @@ class LayerNormLSTM(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Give the parameters their first values, in place."""
+        """Initialize the parameters in place."""
         for layer, suffix in self._walks():
             initialize(self._parameters_of(layer, suffix), self.variant, self.forget_bias)
 
     def cell(self, layer: int = 0, reverse: bool = False) -> LayerNormLSTMCell:
-        """Return one layer as a cell, which shares its parameters with this module.
+        """Return one layer as a cell that shares its parameters with this module.
 
         Args:
-            layer: number of the layer, from 0.
-            reverse: whether to return the one that walks backward.
+            layer: index of the layer, starting at 0.
+            reverse: whether to return the backward direction.
 
         Raises:
             IndexError: there is no such layer.
@@ -208,7 +208,7 @@ class LayerNormLSTM(nn.Module):
         return output.transpose(0, 1) if self.batch_first else output, (h_n, c_n)
 
     def extra_repr(self) -> str:
-        """Return the arguments, those with a default value only where they differ from it."""
+        """Return the arguments; those with defaults only where they differ from them."""
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
         defaults |= {"bidirectional": False}
         changed = [
@@ -239,7 +239,7 @@ class LayerNormLSTM(nn.Module):
     def _run(
         self, rows: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run all layers on rows that are packed as `lnbook.recurrent.loop` says."""
+        """Run all layers on rows packed as described in `lnbook.recurrent.loop`."""
         dtype = rows.dtype
         turn = _turn(batch_sizes, rows.device) if self.bidirectional else None
         outputs: list[Tensor] = []
@@ -266,7 +266,7 @@ class LayerNormLSTM(nn.Module):
     def _run_one(
         self, layer: int, suffix: str, rows: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        # Half precision is computed in float32: a state is rounded once, not at every step.
+        # Half precision is computed in float32, so states are rounded once, not at every step.
         working = torch.promote_types(rows.dtype, torch.float32)
         run = plain_layer if self.implementation == "plain" else fused_layer
         parameters = {
@@ -277,7 +277,7 @@ class LayerNormLSTM(nn.Module):
         return run(self.variant, tensors[0], batch_sizes, *tensors[1:], parameters, self.eps)
 
     def _walks(self) -> list[tuple[int, str]]:
-        """Return number and suffix of every walk along the sequence, in PyTorch's order."""
+        """Return the layer index and suffix of every pass over the sequence, in PyTorch's order."""
         ways = ("", "_reverse") if self.bidirectional else ("",)
         return [(layer, f"_l{layer}{way}") for layer in range(self.num_layers) for way in ways]
 
@@ -323,12 +323,12 @@ class LayerNormLSTM(nn.Module):
 
 
 def _turn(batch_sizes: list[int], device: torch.device) -> Tensor:
-    """Return where each row of the reversed sequences is found: its own inverse."""
+    """Return the index of each row in the reversed sequences: it is its own inverse."""
     sizes, rows = torch.tensor(batch_sizes), torch.arange(sum(batch_sizes))
     starts = sizes.cumsum(0) - sizes
     steps = torch.arange(len(batch_sizes)).repeat_interleave(sizes)
     members = rows - starts[steps]
-    # The batch shrinks as sequences end: a member's length is the number of larger batches.
+    # The batch shrinks as sequences end: a sequence's length is the number of larger batches.
     lengths = len(batch_sizes) - torch.searchsorted(sizes.flip(0), members, right=True)
     return (starts[lengths - 1 - steps] + members).to(device)
 
@@ -337,7 +337,7 @@ def _checked_dropout(dropout: Any, num_layers: int) -> float:
     value = checked_between(dropout, "dropout", _NAME, 0.0, 1.0)
     if value > 0.0 and num_layers == 1:
         warnings.warn(
-            f"{_NAME}: dropout acts between layers, so that dropout={dropout!r} does nothing "
+            f"{_NAME}: dropout acts between layers, so dropout={dropout!r} has no effect "
             "with num_layers=1",
             stacklevel=3,
         )

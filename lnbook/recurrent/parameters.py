@@ -1,4 +1,4 @@
-"""The parameters of each LSTM: their names, shapes and first values."""
+"""The parameters of each LSTM: names, shapes and initial values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ __all__ = [
 
 VARIANTS = ("ba", "per-gate", "carried", "none")
 
-# Which of the biases holds the forget bias; the others start at 0.
+# Which bias contains the forget bias; the others start at 0.
 FORGET_BIASES = {
     "ba": "bias_gates",
     "carried": "bias_gates",
@@ -30,13 +30,13 @@ FORGET_BIASES = {
 def parameter_shapes(
     variant: str, input_size: int, hidden_size: int, bias: bool
 ) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of the parameters of one LSTM cell, in their order.
+    """Return the names and shapes of the parameters of one LSTM cell, in order.
 
     Args:
         variant: "ba", "per-gate", "carried", "none" or None.
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether there is anything that is added: the bias and those of the norms.
+        bias: whether there are biases: those of the gates and of the norms.
 
     Raises:
         TypeError: a size is not an integer, or `bias` not a bool.
@@ -77,18 +77,18 @@ def checked_variant(variant: Any, function: str) -> str:
 
 
 def checked_forget_bias(forget_bias: Any, bias: bool, function: str) -> float:
-    """Return the forget bias as a float; None stands for 1 with a bias and 0 without.
+    """Return the forget bias as a float; None means 1 with biases and 0 without.
 
     Raises:
         TypeError: `forget_bias` is neither None nor a real number.
-        ValueError: `forget_bias` is not finite, or not 0 where there is no bias.
+        ValueError: `forget_bias` is not finite, or is nonzero without biases.
     """
     if forget_bias is None:
         return 1.0 if bias else 0.0
     value = checked_real(forget_bias, "forget_bias", function)
     if value and not bias:
         raise ValueError(
-            f"{function}: expected forget_bias to be 0 or None without bias, "
+            f"{function}: expected forget_bias to be 0 or None without biases, "
             f"but got forget_bias={forget_bias!r} and bias=False"
         )
     return value
@@ -97,7 +97,7 @@ def checked_forget_bias(forget_bias: Any, bias: bool, function: str) -> float:
 def shapes_of(
     variant: str, input_size: int, hidden_size: int, bias: bool
 ) -> dict[str, tuple[int, ...]]:
-    """Return what `parameter_shapes` returns, for arguments that were checked."""
+    """Return the same as `parameter_shapes`, for arguments already checked."""
     gates, cell = (4 * hidden_size,), (hidden_size,)
     shapes: dict[str, tuple[int, ...]] = {
         "weight_ih": (4 * hidden_size, input_size),
@@ -116,11 +116,11 @@ def shapes_of(
 
 
 def initialize(parameters: Mapping[str, Tensor], variant: str, forget_bias: float) -> None:
-    r"""Give the parameters of one cell their first values, in place.
+    r"""Initialize the parameters of one cell in place.
 
     The matrices are uniform in :math:`\pm 1 / \sqrt{n}`, each with its own fan-in :math:`n`:
-    PyTorch takes `hidden_size` for both, which leaves a narrow input nearly unheard. Gains are 1
-    and biases 0 (Ba, Kiros and Hinton 2016, supplement), but for the forget bias.
+    PyTorch uses `hidden_size` for both, which leaves a narrow input with hardly any influence.
+    Gains are 1 and biases 0 (Ba, Kiros and Hinton 2016, supplement), except for the forget bias.
     """
     with torch.no_grad():
         for name, parameter in parameters.items():

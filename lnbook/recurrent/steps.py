@@ -1,8 +1,8 @@
-r"""One time step of each LSTM, as its equations stand: the form that a chapter shows.
+r"""One time step of each LSTM, written like its equations: the version shown in chapters.
 
 Notation, the same in every function: :math:`a` holds the summed inputs of the four gates, in
 PyTorch's order input :math:`i`, forget :math:`f`, candidate :math:`g`, output :math:`o`;
-:math:`\sigma` is the logistic function and :math:`\odot` the product of elements.
+:math:`\sigma` is the logistic function and :math:`\odot` the elementwise product.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ Parameters = Mapping[str, Tensor]
 def lstm_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
-    r"""Take one step of the LSTM without a norm, as `torch.nn.LSTMCell` does.
+    r"""Take one step of the LSTM without normalization, as `torch.nn.LSTMCell` does.
 
     .. math::
         a = W_x x + b_x + W_h h + b_h, \qquad
@@ -35,17 +35,17 @@ def lstm_step(
     Args:
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
-        c: cell state :math:`c`, of the shape of `h`.
-        parameters: tensors by their names in `LayerNormLSTMCell`, all of the dtype of `x`.
-        eps: not used; it stands here so that all steps are called alike.
+        c: cell state :math:`c`, with the shape of `h`.
+        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        eps: not used; accepted so that all steps have the same signature.
 
     Returns:
-        `(h', c')`, new tensors of the shape and dtype of `h`.
+        `(h', c')`, new tensors with the shape and dtype of `h`.
 
     Raises:
         KeyError: a parameter is missing.
-        TypeError: something is not a tensor, or `eps` is not a real number.
-        RuntimeError: the shapes, dtypes or devices do not fit.
+        TypeError: an argument is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices don't match.
         ValueError: `eps` is negative, infinite or NaN.
 
     Example:
@@ -66,7 +66,7 @@ def lstm_step(
 def ba_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
-    r"""Take one step of the layer-normalized LSTM of Ba, Kiros and Hinton.
+    r"""Take one step of Ba, Kiros and Hinton's layer-normalized LSTM.
 
     .. math::
         a = \operatorname{LN}(W_h h; \alpha_1, \beta_1)
@@ -74,24 +74,24 @@ def ba_step(
         c' = \sigma(f) \odot c + \sigma(i) \odot \tanh(g), \qquad
         h' = \sigma(o) \odot \tanh(\operatorname{LN}(c'; \alpha_3, \beta_3))
 
-    Source: Ba, Kiros and Hinton 2016, eq. 20-22. The first two norms run over the four gates
-    together; the cell is normalized for the output alone and carried on as it is. The paper's
-    order of the gates is f, i, o, g; a norm over all four does not depend on their order.
+    Source: Ba, Kiros and Hinton 2016, eq. 20-22. The first two norms run over all four gates
+    together; the cell is normalized only for the output and carried over unnormalized. The paper
+    orders the gates f, i, o, g; a norm over all four doesn't depend on their order.
 
     Args:
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
-        c: cell state :math:`c`, of the shape of `h`.
-        parameters: tensors by their names in `LayerNormLSTMCell`, all of the dtype of `x`.
-        eps: what is added to each variance, finite and at least 0.
+        c: cell state :math:`c`, with the shape of `h`.
+        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(h', c')`, new tensors of the shape and dtype of `h`.
+        `(h', c')`, new tensors with the shape and dtype of `h`.
 
     Raises:
         KeyError: a weight is missing.
-        TypeError: something is not a tensor, or `eps` is not a real number.
-        RuntimeError: the shapes, dtypes or devices do not fit.
+        TypeError: an argument is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices don't match.
         ValueError: `eps` is negative, infinite or NaN.
 
     Example:
@@ -116,7 +116,7 @@ def ba_step(
 def carried_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
-    r"""Take one step as `ba_step` does, but carry the normalized cell on.
+    r"""Take one step as `ba_step` does, but carry over the normalized cell.
 
     .. math::
         a = \operatorname{LN}(W_h h; \alpha_1, \beta_1)
@@ -126,23 +126,23 @@ def carried_step(
         h' = \sigma(o) \odot \tanh(c')
 
     Source: the code of PyTorch's benchmark `fastrnns/custom_lstms.py` and of TensorFlow Addons'
-    `LayerNormLSTMCell`. It is not what Ba, Kiros and Hinton wrote: here the cell, which is the
-    memory of the LSTM, is rescaled at every step.
+    `LayerNormLSTMCell`. This differs from Ba, Kiros and Hinton: here the cell, the LSTM's memory,
+    is rescaled at every step.
 
     Args:
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
-        c: cell state :math:`c`, of the shape of `h`.
-        parameters: tensors by their names in `LayerNormLSTMCell`, all of the dtype of `x`.
-        eps: what is added to each variance, finite and at least 0.
+        c: cell state :math:`c`, with the shape of `h`.
+        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(h', c')`, new tensors of the shape and dtype of `h`.
+        `(h', c')`, new tensors with the shape and dtype of `h`.
 
     Raises:
         KeyError: a weight is missing.
-        TypeError: something is not a tensor, or `eps` is not a real number.
-        RuntimeError: the shapes, dtypes or devices do not fit.
+        TypeError: an argument is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices don't match.
         ValueError: `eps` is negative, infinite or NaN.
 
     Example:
@@ -166,7 +166,7 @@ def carried_step(
 def per_gate_step(
     x: Tensor, h: Tensor, c: Tensor, parameters: Parameters, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
-    r"""Take one step of the LSTM with a norm for each gate, after the sum.
+    r"""Take one step of the LSTM with a separate norm for each gate, after the sum.
 
     .. math::
         a = W_x x + W_h h, \qquad
@@ -175,24 +175,24 @@ def per_gate_step(
         c' = \sigma(f) \odot c + \sigma(i) \odot \tanh(g), \qquad
         h' = \sigma(o) \odot \tanh(\operatorname{LN}(c'; \gamma_c, \beta_c))
 
-    Source: widely used code, among it labml's annotated implementations; not Ba, Kiros and
-    Hinton 2016, whose norms run over the four gates together and before the sum. There is no
-    bias :math:`b`: after the norms the :math:`\beta_k` are it.
+    Source: widely used code, including labml's annotated implementations; not Ba, Kiros and Hinton
+    2016, whose norms run over the four gates together and before the sum. There is no bias
+    :math:`b`: the :math:`\beta_k` of the norms play that role.
 
     Args:
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
-        c: cell state :math:`c`, of the shape of `h`.
-        parameters: tensors by their names in `LayerNormLSTMCell`, all of the dtype of `x`.
-        eps: what is added to each variance, finite and at least 0.
+        c: cell state :math:`c`, with the shape of `h`.
+        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(h', c')`, new tensors of the shape and dtype of `h`.
+        `(h', c')`, new tensors with the shape and dtype of `h`.
 
     Raises:
         KeyError: a weight is missing.
-        TypeError: something is not a tensor, or `eps` is not a real number.
-        RuntimeError: the shapes, dtypes or devices do not fit.
+        TypeError: an argument is not a tensor, or `eps` is not a real number.
+        RuntimeError: the shapes, dtypes or devices don't match.
         ValueError: `eps` is negative, infinite or NaN.
 
     Example:
@@ -215,7 +215,7 @@ def per_gate_step(
 
 Step = Callable[[Tensor, Tensor, Tensor, Parameters, float], tuple[Tensor, Tensor]]
 
-# Without the checks, which would cost time at every step of a loop: it checks once.
+# Without the checks, which would cost time at every step: the loop checks once.
 STEPS: dict[str, Step] = {
     variant: step.__wrapped__  # type: ignore[attr-defined]
     for variant, step in {

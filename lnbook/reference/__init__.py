@@ -1,7 +1,7 @@
 """The specification: every operation in NumPy and float64, written straight from its equations.
 
-The norms and LSTM cells of the course are tested against this floor, and its gradients by finite
-differences.
+All other norms and LSTM cells of the course are tested against these functions, whose gradients are
+tested by finite differences.
 """
 
 from lnbook.reference.batch_norm import (

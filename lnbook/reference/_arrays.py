@@ -1,4 +1,4 @@
-"""Checks and conversions of the arrays that the reference takes."""
+"""Checks and conversions of the reference functions' array arguments."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ Array = NDArray[np.float64]
 
 
 def real(array: ArrayLike, name: str, function: str) -> Array:
-    """Return `array` in float64; raise TypeError unless it holds real numbers."""
+    """Return `array` as float64; raise TypeError unless it contains real numbers."""
     array = np.asarray(array)
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"{function}: expected {name} to hold real numbers, but got dtype {array.dtype}"
+            f"{function}: expected {name} to contain real numbers, but got dtype {array.dtype}"
         )
     return array.astype(np.float64)
 
 
 def shaped(array: ArrayLike, name: str, shape: tuple[int, ...], function: str) -> Array:
-    """Return `array` in float64; raise ValueError unless it has the shape `shape`."""
+    """Return `array` as float64; raise ValueError unless it has the shape `shape`."""
     array = real(array, name, function)
     if array.shape != shape:
         raise ValueError(
@@ -33,14 +33,14 @@ def shaped(array: ArrayLike, name: str, shape: tuple[int, ...], function: str) -
 def parameter(
     array: ArrayLike | None, name: str, shape: tuple[int, ...], default: float, function: str
 ) -> Array:
-    """Return a weight or bias as `shaped` does, or full of `default` if it is None."""
+    """Return a weight or bias as `shaped` does, or an array of `default` if it is None."""
     return np.full(shape, default) if array is None else shaped(array, name, shape, function)
 
 
 def fitting_shape(
     x: Array, normalized_shape: int | Sequence[int], function: str
 ) -> tuple[int, ...]:
-    """Return `normalized_shape` as a tuple; raise ValueError unless `x` ends in it."""
+    """Return `normalized_shape` as a tuple; raise ValueError unless `x.shape` ends with it."""
     shape = checked_integers(normalized_shape, function)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(

@@ -1,8 +1,8 @@
 r"""Batch, group and instance normalization, in NumPy and float64.
 
-Notation: :math:`\mu` and :math:`v` are the mean and the biased variance of the values that are
-normalized together, :math:`n` their number, :math:`r = (v + \epsilon)^{-1/2}` and :math:`L` a
-loss. Inputs have the shape `(N, C, *)`: samples, channels, positions.
+Notation: :math:`\mu` and :math:`v` are the mean and biased variance of the values that are
+normalized together, :math:`n` is how many there are, :math:`r = (v + \epsilon)^{-1/2}` and
+:math:`L` a loss. Inputs have shape `(N, C, *)`: samples, channels, positions.
 """
 
 from typing import NamedTuple
@@ -24,11 +24,11 @@ __all__ = [
 
 
 class BatchNormResult(NamedTuple):
-    r"""The output of a training batch and its statistics.
+    r"""The output and statistics of a training batch.
 
     Attributes:
-        y: the output, of the shape of `x`.
-        normalized: :math:`\hat{x}`, the input before weight and bias, of the shape of `x`.
+        y: the output, with the shape of `x`.
+        normalized: :math:`\hat{x}`, the input before weight and bias, with the shape of `x`.
         mean: :math:`\mu`, of shape `(C,)`.
         variance: :math:`v`, biased, of shape `(C,)`.
         running_mean: the running mean after this batch, of shape `(C,)`.
@@ -57,7 +57,7 @@ def batch_norm_forward(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> BatchNormResult:
-    r"""Normalize each channel by the statistics of the batch, and move the running ones.
+    r"""Normalize each channel by the batch statistics, and update the running statistics.
 
     .. math::
         y = \gamma \, \frac{x - \mu}{\sqrt{v + \epsilon}} + \beta, \qquad
@@ -70,20 +70,20 @@ def batch_norm_forward(
 
     Args:
         x: real array of shape `(N, C, *)`; converted to float64.
-        running_mean: before this batch, of shape `(C,)`; zeros if None.
-        running_var: before this batch, of shape `(C,)`; ones if None.
+        running_mean: running mean before this batch, of shape `(C,)`; zeros if None.
+        running_var: running variance before this batch, of shape `(C,)`; ones if None.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         bias: :math:`\beta`, of shape `(C,)`; zeros if None.
-        momentum: :math:`m`, the share of the batch in the running statistics.
-        eps: what is added to the variance, finite and at least 0.
+        momentum: :math:`m`, weight of the new batch in the running statistics.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
-        The output, the statistics of the batch and the moved running ones, in float64. The given
-        arrays stay as they are.
+        The output, the batch statistics and the updated running statistics, in float64. The input
+        arrays aren't modified.
 
     Raises:
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: the shapes do not fit, a channel has fewer than two values, or `eps` is
+        ValueError: the shapes don't match, a channel has fewer than two values, or `eps` is
             negative, infinite or NaN.
 
     Example:
@@ -99,7 +99,7 @@ def batch_norm_forward(
     count = x.size // max(1, x.shape[1])
     if count < 2:
         raise ValueError(
-            "batch_norm_forward: expected more than one value in each channel, "
+            "batch_norm_forward: expected more than one value per channel, "
             f"but got x of shape {x.shape}"
         )
     eps = checked_eps(eps, "batch_norm_forward")
@@ -127,32 +127,32 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Array:
-    r"""Normalize each channel, by the statistics of the batch or by the running ones.
+    r"""Normalize each channel by the batch statistics or the running statistics.
 
     .. math::
         y = \gamma \, \frac{x - \text{running mean}}{\sqrt{\text{running variance} + \epsilon}}
         + \beta
 
-    in evaluation; in training, the output of `batch_norm_forward`. Source: Ioffe and Szegedy
-    2015, algorithm 2.
+    in evaluation mode; in training mode, the output of `batch_norm_forward`. Source: Ioffe and
+    Szegedy 2015, algorithm 2.
 
     Args:
         x: real array of shape `(N, C, *)`; converted to float64.
-        running_mean: of shape `(C,)`; in training it may be None.
-        running_var: of shape `(C,)`; in training it may be None.
+        running_mean: of shape `(C,)`; can be None in training mode.
+        running_var: of shape `(C,)`; can be None in training mode.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         bias: :math:`\beta`, of shape `(C,)`; zeros if None.
-        training: whether to use the statistics of the batch.
-        momentum: not used, since the given arrays stay as they are: `batch_norm_forward` returns
-            the moved ones.
-        eps: what is added to the variance, finite and at least 0.
+        training: whether to use the batch statistics.
+        momentum: ignored, since the input arrays aren't modified; `batch_norm_forward` returns the
+            updated running statistics.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
-        Float64 array of the shape of `x`.
+        Float64 array with the shape of `x`.
 
     Raises:
-        TypeError: an array is not real, or a number or bool is expected and something else given.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        TypeError: an array is not real, or an argument has the wrong type.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> batch_norm([[1.0, 10.0]], [0.0, 4.0], [1.0, 9.0], eps=0.0)
@@ -179,10 +179,10 @@ def batch_norm(
 def batch_norm_backward(
     grad_output: ArrayLike, x: ArrayLike, weight: ArrayLike | None = None, eps: float = 1e-5
 ) -> tuple[Array, Array, Array]:
-    r"""Return the gradients of a loss with respect to input, weight and bias, in training.
+    r"""Return the gradients of a loss with respect to input, weight and bias, in training mode.
 
-    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means over all values of a
-    channel,
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means taken over all values of
+    a channel,
 
     .. math::
         \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
@@ -191,21 +191,21 @@ def batch_norm_backward(
         \hat{x}, \qquad
         \frac{\partial \mathcal{L}}{\partial \beta} = \sum \frac{\partial \mathcal{L}}{\partial y}.
 
-    It is the formula of layer normalization with other means. Source: Ioffe and Szegedy 2015,
-    section 3, collected.
+    This is the layer normalization formula with means over a different set of values. Source: Ioffe
+    and Szegedy 2015, section 3, simplified.
 
     Args:
-        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `x`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape of `x`.
         x: real array of shape `(N, C, *)`; converted to float64.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
-        eps: what is added to the variance, finite and at least 0.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
         The gradients of `x`, weight and bias, in float64.
 
     Raises:
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: the shapes do not fit, a channel has fewer than two values, or `eps` is
+        ValueError: the shapes don't match, a channel has fewer than two values, or `eps` is
             negative, infinite or NaN.
 
     Example:
@@ -235,7 +235,7 @@ def group_norm(
     bias: ArrayLike | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    r"""Normalize groups of channels over all their positions, sample by sample.
+    r"""Normalize groups of channels over all positions, separately for each sample.
 
     .. math::
         y_{nc} = \gamma_c \, \frac{x_{nc} - \mu_{ng}}{\sqrt{v_{ng} + \epsilon}} + \beta_c, \qquad
@@ -245,18 +245,19 @@ def group_norm(
 
     Args:
         x: real array of shape `(N, C, *)`; converted to float64.
-        num_groups: into how many groups of the same size the channels are cut, in order.
+        num_groups: number of equal groups that the channels are split into, in order.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         bias: :math:`\beta`, of shape `(C,)`; zeros if None.
-        eps: what is added to the variance, finite and at least 0.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
-        Float64 array of the shape of `x`.
+        Float64 array with the shape of `x`.
 
     Raises:
-        TypeError: an array is not real, `num_groups` is no integer, or `eps` is not a real number.
-        ValueError: the shapes do not fit, the channels cannot be cut into `num_groups`, or `eps`
-            is negative, infinite or NaN.
+        TypeError: an array is not real, `num_groups` is not an integer, or `eps` is not a real
+            number.
+        ValueError: the shapes don't match, the channels can't be split into `num_groups` groups, or
+            `eps` is negative, infinite or NaN.
 
     Example:
         >>> group_norm([[1.0, 3.0, 10.0, 30.0]], 2, eps=0.0)
@@ -283,7 +284,7 @@ def instance_norm(
     bias: ArrayLike | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    r"""Normalize each channel of each sample over its positions: a group for each channel.
+    r"""Normalize each channel of each sample over its positions: one group per channel.
 
     .. math::
         y_{nc} = \gamma_c \, \frac{x_{nc} - \mu_{nc}}{\sqrt{v_{nc} + \epsilon}} + \beta_c
@@ -294,14 +295,14 @@ def instance_norm(
         x: real array of shape `(N, C, *)`; converted to float64.
         weight: :math:`\gamma`, of shape `(C,)`; ones if None.
         bias: :math:`\beta`, of shape `(C,)`; zeros if None.
-        eps: what is added to the variance, finite and at least 0.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
-        Float64 array of the shape of `x`.
+        Float64 array with the shape of `x`.
 
     Raises:
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> instance_norm([[[1.0, 3.0], [10.0, 30.0]]], eps=0.0)
@@ -322,12 +323,12 @@ def _with_channels(x: ArrayLike, function: str) -> Array:
 
 
 def _others(x: Array) -> tuple[int, ...]:
-    """Return all dimensions but that of the channels."""
+    """Return all dimensions except the channel dimension."""
     return (0, *range(2, x.ndim))
 
 
 def _column(channels: Array, x: Array) -> Array:
-    """Return a vector of channels in a shape that broadcasts over `x`."""
+    """Reshape a vector of channels to broadcast over `x`."""
     return channels.reshape(-1, *[1] * (x.ndim - 2))
 
 

@@ -1,7 +1,7 @@
 r"""Layer normalization in NumPy and float64, written straight from its equations.
 
 This module is the specification that the faster versions in lnbook are tested against. It
-trades speed for being easy to hold beside the equations, one line of code for each.
+gives up speed to be easy to compare with the equations: one line of code for each.
 
 Notation, the same in every docstring: :math:`H` is the number of elements that are normalized
 together, :math:`v` the biased variance, :math:`r = (v + \epsilon)^{-1/2}`,
@@ -27,14 +27,14 @@ __all__ = [
 
 
 class LayerNormResult(NamedTuple):
-    r"""Everything that the forward pass computes, by the names of the equations.
+    r"""Everything that the forward pass computes, named as in the equations.
 
     Attributes:
-        y: the output, of the shape of `x`.
-        normalized: :math:`\hat{x}`, the input before weight and bias, of the shape of `x`.
-        mean: :math:`\mu`, with the normalized dimensions kept as 1, so that it broadcasts.
-        variance: :math:`v`, biased, of the shape of `mean`.
-        rstd: :math:`r = (v + \epsilon)^{-1/2}`, of the shape of `mean`.
+        y: the output, with the shape of `x`.
+        normalized: :math:`\hat{x}`, the input before weight and bias, with the shape of `x`.
+        mean: :math:`\mu`, with the normalized dimensions kept as size 1 for broadcasting.
+        variance: :math:`v`, biased, with the shape of `mean`.
+        rstd: :math:`r = (v + \epsilon)^{-1/2}`, with the shape of `mean`.
 
     Example:
         >>> result = layer_norm_forward([[1.0, 3.0], [10.0, 30.0]], 2, eps=0.0)
@@ -70,19 +70,19 @@ def layer_norm_forward(
 
     Args:
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
-        normalized_shape: the last dimensions of `x`, normalized together; an int stands for one
+        normalized_shape: the last dimensions of `x`, normalized together; an int means a single
             dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
         bias: :math:`\beta`, of shape `normalized_shape`; zeros if None.
-        eps: what is added to the variance, finite and at least 0. With 0, a row whose
-            elements are all equal has no normalized form and gives NaN.
+        eps: value added to the variance, finite and at least 0. With 0, a row whose elements are
+            all equal can't be normalized and gives NaN.
 
     Returns:
         The output and the intermediate results, all in float64.
 
     Raises:
-        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        TypeError: an array is not real, a size is not an integer, or `eps` is not a real number.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> result = layer_norm_forward([1.0, 3.0], 2, [2.0, 5.0], [0.0, 1.0], eps=0.0)
@@ -99,7 +99,7 @@ def layer_norm_forward(
 
     mean = x.mean(axis=features, keepdims=True)
     variance = ((x - mean) ** 2).mean(axis=features, keepdims=True)
-    # Infinity and NaN are answers here (eps=0 on a constant row), not accidents to warn of.
+    # Infinity and NaN are valid results here (eps=0 on a constant row), not mistakes to warn about.
     with np.errstate(divide="ignore", invalid="ignore"):
         rstd = 1.0 / np.sqrt(variance + eps)
         normalized = (x - mean) * rstd
@@ -114,7 +114,7 @@ def layer_norm(
     bias: ArrayLike | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    r"""Normalize the last dimensions of `x`: the output of `layer_norm_forward` alone.
+    r"""Normalize the last dimensions of `x`: just the output of `layer_norm_forward`.
 
     .. math::
         y_i = \gamma_i \, \frac{x_i - \mu}{\sqrt{v + \epsilon}} + \beta_i
@@ -123,17 +123,17 @@ def layer_norm(
 
     Args:
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
-        normalized_shape: the last dimensions of `x`; an int stands for one dimension.
+        normalized_shape: the last dimensions of `x`; an int means a single dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
         bias: :math:`\beta`, of shape `normalized_shape`; zeros if None.
-        eps: what is added to the variance, finite and at least 0.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
-        Float64 array of the shape of `x`.
+        Float64 array with the shape of `x`.
 
     Raises:
-        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        TypeError: an array is not real, a size is not an integer, or `eps` is not a real number.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> layer_norm([[1.0, 3.0], [30.0, 10.0]], 2, eps=0.0)
@@ -165,23 +165,23 @@ def layer_norm_backward(
         \frac{\partial \mathcal{L}}{\partial y_{ni}}
 
     where :math:`n` runs over all leading dimensions. Source: the chain rule applied to Ba,
-    Kiros and Hinton 2016, eq. 3; exact for every :math:`\epsilon > 0`, since :math:`\hat{x}`
-    holds the same :math:`r`. The bias itself is no argument: no gradient depends on it.
+    Kiros and Hinton 2016, eq. 3; exact for every :math:`\epsilon > 0`, since :math:`\hat{x}` uses
+    the same :math:`r`. The bias isn't an argument because no gradient depends on it.
 
     Args:
-        grad_output: :math:`\partial \mathcal{L} / \partial y`, real, of the shape of `x`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, real, with the shape of `x`.
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
-        normalized_shape: the last dimensions of `x`; an int stands for one dimension.
+        normalized_shape: the last dimensions of `x`; an int means a single dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
-        eps: what is added to the variance, finite and at least 0.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
-        `(grad_x, grad_weight, grad_bias)` in float64: the first of the shape of `x`, the others
-        of shape `normalized_shape`, summed over all leading dimensions.
+        `(grad_x, grad_weight, grad_bias)` in float64: the first has the shape of `x`, the others
+        have shape `normalized_shape` and are summed over all leading dimensions.
 
     Raises:
-        TypeError: an array is not real, a size is no integer, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        TypeError: an array is not real, a size is not an integer, or `eps` is not a real number.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> grads = layer_norm_backward([[4.0, 0.0], [0.0, 3.0]], [[1.0, 3.0], [3.0, 1.0]], 2)
@@ -206,28 +206,28 @@ def layer_norm_backward(
 
 
 def layer_norm_jacobian(x: ArrayLike, weight: ArrayLike | None = None, eps: float = 1e-5) -> Array:
-    r"""Return the matrix of derivatives of the output with respect to one vector `x`.
+    r"""Return the Jacobian of the output with respect to a single vector `x`.
 
     .. math::
         J = \frac{\partial \hat{x}}{\partial x} = r \left( I - \frac{1}{H} \mathbf{1}
         \mathbf{1}^\top - \frac{1}{H} \hat{x} \hat{x}^\top \right), \qquad
         \frac{\partial y}{\partial x} = \operatorname{diag}(\gamma) \, J
 
-    :math:`J` is symmetric; its rows sum to 0, since a shift of `x` changes nothing. Source: the
-    chain rule applied to Ba, Kiros and Hinton 2016, eq. 3.
+    :math:`J` is symmetric; its rows sum to 0, since shifting `x` doesn't change the output. Source:
+    the chain rule applied to Ba, Kiros and Hinton 2016, eq. 3.
 
     Args:
         x: real vector of shape `(H,)` with at least one element; converted to float64.
         weight: :math:`\gamma`, of shape `(H,)`. If None, :math:`J` itself is returned.
-        eps: what is added to the variance, finite and at least 0.
+        eps: value added to the variance, finite and at least 0.
 
     Returns:
-        Float64 matrix of shape `(H, H)`; row :math:`i`, column :math:`j` holds
-        :math:`\partial y_i / \partial x_j`.
+        Float64 matrix of shape `(H, H)`: entry :math:`(i, j)` is the derivative of :math:`y_i` with
+        respect to :math:`x_j`.
 
     Raises:
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: `x` is not a vector, `weight` has another shape, or `eps` is negative,
+        ValueError: `x` is not a vector, `weight` has the wrong shape, or `eps` is negative,
             infinite or NaN.
 
     Example:
@@ -260,7 +260,7 @@ def _checked(
     bias: ArrayLike | None,
     eps: float,
 ) -> tuple[Array, tuple[int, ...], Array, Array, float]:
-    """Return the arguments: arrays in float64, with ones and zeros for those that are None."""
+    """Return the arguments as float64 arrays, with ones and zeros for those that are None."""
     x = real(x, "x", function)
     shape = fitting_shape(x, normalized_shape, function)
     gamma = parameter(weight, "weight", shape, 1.0, function)

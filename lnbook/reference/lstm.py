@@ -1,9 +1,9 @@
-r"""One step of the LSTM and of its layer-normalized forms, in NumPy and float64.
+r"""One step of the LSTM and its layer-normalized variants, in NumPy and float64.
 
 Notation, the same in every function: :math:`a` holds the summed inputs of the four gates, in the
 order input :math:`i`, forget :math:`f`, candidate :math:`g`, output :math:`o`; :math:`\sigma` is
-the logistic function and :math:`\odot` the product of elements. Parameters have the names that
-they have in `lnbook.recurrent.LayerNormLSTMCell`; biases that are missing are zeros.
+the logistic function and :math:`\odot` the elementwise product. Parameters are named as in
+`lnbook.recurrent.LayerNormLSTMCell`; missing biases are treated as zeros.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ State = tuple[Array, Array]
 def lstm_step(
     x: ArrayLike, h: ArrayLike, c: ArrayLike, parameters: Parameters, eps: float = 1e-5
 ) -> State:
-    r"""Take one step of the LSTM without a norm.
+    r"""Take one step of the LSTM without normalization.
 
     .. math::
         a = W_x x + b_x + W_h h + b_h, \qquad
@@ -35,19 +35,19 @@ def lstm_step(
     documentation of `LSTMCell`.
 
     Args:
-        x: input, a real array of shape `(N, input_size)`; converted to float64 like all others.
+        x: input, a real array of shape `(N, input_size)`; converted to float64 like the others.
         h: hidden state, of shape `(N, hidden_size)`.
-        c: cell state, of the shape of `h`.
-        parameters: `weight_ih`, `weight_hh` and, where they exist, `bias_ih` and `bias_hh`.
-        eps: not used; it stands here so that all steps are called alike.
+        c: cell state, with the shape of `h`.
+        parameters: `weight_ih`, `weight_hh` and, optionally, `bias_ih` and `bias_hh`.
+        eps: not used; accepted so that all steps have the same signature.
 
     Returns:
-        `(h', c')` in float64, of the shape of `h`.
+        `(h', c')` in float64, with the shape of `h`.
 
     Raises:
         KeyError: a weight is missing.
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": np.zeros((4, 1)), "weight_hh": np.zeros((4, 1))}
@@ -65,7 +65,7 @@ def lstm_step(
 def ba_step(
     x: ArrayLike, h: ArrayLike, c: ArrayLike, parameters: Parameters, eps: float = 1e-5
 ) -> State:
-    r"""Take one step of the layer-normalized LSTM of Ba, Kiros and Hinton.
+    r"""Take one step of Ba, Kiros and Hinton's layer-normalized LSTM.
 
     .. math::
         a = \operatorname{LN}(W_h h; \alpha_1, \beta_1)
@@ -76,20 +76,20 @@ def ba_step(
     Source: Ba, Kiros and Hinton 2016, eq. 20-22.
 
     Args:
-        x: input, a real array of shape `(N, input_size)`; converted to float64 like all others.
+        x: input, a real array of shape `(N, input_size)`; converted to float64 like the others.
         h: hidden state, of shape `(N, hidden_size)`.
-        c: cell state, of the shape of `h`.
+        c: cell state, with the shape of `h`.
         parameters: `weight_ih`, `weight_hh`, the gains `norm_ih_weight`, `norm_hh_weight` and
-            `norm_c_weight` and, where they exist, the biases named alike, and `bias_gates`.
-        eps: what is added to each variance, finite and at least 0.
+            `norm_c_weight` and, if present, the biases with matching names, and `bias_gates`.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(h', c')` in float64, of the shape of `h`.
+        `(h', c')` in float64, with the shape of `h`.
 
     Raises:
         KeyError: a weight is missing.
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": np.zeros((8, 1)), "weight_hh": np.zeros((8, 2))}
@@ -114,7 +114,7 @@ def ba_step(
 def carried_step(
     x: ArrayLike, h: ArrayLike, c: ArrayLike, parameters: Parameters, eps: float = 1e-5
 ) -> State:
-    r"""Take one step as `ba_step` does, but carry the normalized cell on.
+    r"""Take one step as `ba_step` does, but carry over the normalized cell.
 
     .. math::
         a = \operatorname{LN}(W_h h; \alpha_1, \beta_1)
@@ -127,19 +127,19 @@ def carried_step(
     `LayerNormLSTMCell`; not Ba, Kiros and Hinton 2016.
 
     Args:
-        x: input, a real array of shape `(N, input_size)`; converted to float64 like all others.
+        x: input, a real array of shape `(N, input_size)`; converted to float64 like the others.
         h: hidden state, of shape `(N, hidden_size)`.
-        c: cell state, of the shape of `h`.
-        parameters: those of `ba_step`.
-        eps: what is added to each variance, finite and at least 0.
+        c: cell state, with the shape of `h`.
+        parameters: as in `ba_step`.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(h', c')` in float64, of the shape of `h`.
+        `(h', c')` in float64, with the shape of `h`.
 
     Raises:
         KeyError: a weight is missing.
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": np.zeros((8, 1)), "weight_hh": np.zeros((8, 2))}
@@ -162,7 +162,7 @@ def carried_step(
 def per_gate_step(
     x: ArrayLike, h: ArrayLike, c: ArrayLike, parameters: Parameters, eps: float = 1e-5
 ) -> State:
-    r"""Take one step of the LSTM with a norm for each gate, after the sum.
+    r"""Take one step of the LSTM with a separate norm for each gate, after the sum.
 
     .. math::
         a = W_x x + W_h h, \qquad
@@ -171,24 +171,24 @@ def per_gate_step(
         c' = \sigma(f) \odot c + \sigma(i) \odot \tanh(g), \qquad
         h' = \sigma(o) \odot \tanh(\operatorname{LN}(c'; \gamma_c, \beta_c))
 
-    Source: widely used code, among it labml's annotated implementations; not Ba, Kiros and
-    Hinton 2016.
+    Source: widely used code, including labml's annotated implementations; not Ba, Kiros and Hinton
+    2016.
 
     Args:
-        x: input, a real array of shape `(N, input_size)`; converted to float64 like all others.
+        x: input, a real array of shape `(N, input_size)`; converted to float64 like the others.
         h: hidden state, of shape `(N, hidden_size)`.
-        c: cell state, of the shape of `h`.
-        parameters: `weight_ih`, `weight_hh`, the gains `norm_gates_weight` (of the four gates, one
-            after the other) and `norm_c_weight` and, where they exist, the biases named alike.
-        eps: what is added to each variance, finite and at least 0.
+        c: cell state, with the shape of `h`.
+        parameters: `weight_ih`, `weight_hh`, the gains `norm_gates_weight` (the four gates' gains,
+            concatenated) and `norm_c_weight` and, if present, the biases with matching names.
+        eps: value added to each variance, finite and at least 0.
 
     Returns:
-        `(h', c')` in float64, of the shape of `h`.
+        `(h', c')` in float64, with the shape of `h`.
 
     Raises:
         KeyError: a weight is missing.
         TypeError: an array is not real, or `eps` is not a real number.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> parameters = {"weight_ih": np.zeros((8, 1)), "weight_hh": np.zeros((8, 2))}
@@ -220,7 +220,7 @@ STEPS: dict[str, Step] = {
 
 
 def _sigmoid(x: Array) -> Array:
-    # Through tanh, which never overflows.
+    # Written with tanh, which never overflows.
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
@@ -238,7 +238,7 @@ def _checked(
     eps: float,
     norms: tuple[str, ...],
 ) -> tuple[Array, Array, Array, dict[str, Array]]:
-    """Return everything in float64, with zeros for the biases that are missing."""
+    """Return everything in float64, with zeros for missing biases."""
     checked_eps(eps, function)
     h = real(h, "h", function)
     if h.ndim != 2:
@@ -247,7 +247,7 @@ def _checked(
         )
     batch, size = h.shape
     input_size = real(parameters["weight_ih"], "weight_ih", function).shape[-1]
-    # A weight must be there, a bias may be missing.
+    # Weights are required, biases optional.
     tensors = {
         name: np.zeros(shape)
         if "bias" in name and name not in parameters

@@ -31,18 +31,18 @@ def rms_norm(
 
     Args:
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
-        normalized_shape: the last dimensions of `x`; an int stands for one dimension.
+        normalized_shape: the last dimensions of `x`; an int means a single dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
-        eps: what is added to the mean square, finite and at least 0. If None, the distance from
-            1 to the next larger float64.
+        eps: value added to the mean square, finite and at least 0. If None, the distance from 1 to
+            the next larger float64.
 
     Returns:
-        Float64 array of the shape of `x`.
+        Float64 array with the shape of `x`.
 
     Raises:
-        TypeError: an array is not real, a size is no integer, or `eps` is neither a real
-            number nor None.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        TypeError: an array is not real, a size is not an integer, or `eps` is neither a real number
+            nor None.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> rms_norm([3.0, 4.0, 0.0, 0.0], 4, eps=0.0)
@@ -62,8 +62,8 @@ def rms_norm_backward(
 ) -> tuple[Array, Array]:
     r"""Return the gradients of a loss with respect to input and weight.
 
-    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and a mean over the normalized
-    dimensions,
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and the mean taken over the
+    normalized dimensions,
 
     .. math::
         \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \hat{x} \,
@@ -76,9 +76,9 @@ def rms_norm_backward(
     Sennrich 2019, eq. 4.
 
     Args:
-        grad_output: :math:`\partial \mathcal{L} / \partial y`, of the shape of `x`.
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape of `x`.
         x: real array of shape `(*, *normalized_shape)`; converted to float64.
-        normalized_shape: the last dimensions of `x`; an int stands for one dimension.
+        normalized_shape: the last dimensions of `x`; an int means a single dimension.
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None.
         eps: as in `rms_norm`.
 
@@ -86,9 +86,9 @@ def rms_norm_backward(
         The gradients of `x` and weight, in float64.
 
     Raises:
-        TypeError: an array is not real, a size is no integer, or `eps` is neither a real
-            number nor None.
-        ValueError: the shapes do not fit, or `eps` is negative, infinite or NaN.
+        TypeError: an array is not real, a size is not an integer, or `eps` is neither a real number
+            nor None.
+        ValueError: the shapes don't match, or `eps` is negative, infinite or NaN.
 
     Example:
         >>> grad_x, grad_weight = rms_norm_backward([4.0, -3.0], [3.0, 4.0], 2, eps=12.5)
@@ -112,7 +112,7 @@ def _checked(
     weight: ArrayLike | None,
     eps: float | None,
 ) -> tuple[Array, tuple[int, ...], Array, float]:
-    """Return the arguments: arrays in float64, and numbers for what is None."""
+    """Return the arguments as float64 arrays, with defaults for those that are None."""
     x = real(x, "x", function)
     shape = fitting_shape(x, normalized_shape, function)
     gamma = parameter(weight, "weight", shape, 1.0, function)
@@ -123,7 +123,7 @@ def _checked(
 
 def _normalize(x: Array, shape: tuple[int, ...], eps: float) -> tuple[Array, Array]:
     features = tuple(range(-len(shape), 0))
-    # Infinity and NaN are answers here (eps=0 on a row of zeros), not accidents to warn of.
+    # Infinity and NaN are valid results here (eps=0 on a row of zeros), not mistakes to warn about.
     with np.errstate(divide="ignore", invalid="ignore"):
         rstd = 1.0 / np.sqrt((x**2).mean(axis=features, keepdims=True) + eps)
         return x * rstd, rstd

@@ -1,4 +1,4 @@
-"""Train a model: starting values, batches and one loop, the same on every machine."""
+"""Train a model: initialization, batches and one loop, the same on every machine."""
 
 from lnbook.training.batches import minibatches
 from lnbook.training.decay import decay_groups

@@ -16,24 +16,23 @@ __all__ = ["minibatches"]
 def minibatches(
     rng: np.random.Generator, *arrays: Tensor, batch_size: int, steps: int
 ) -> Iterator[tuple[Tensor, ...]]:
-    """Yield `steps` batches; every pass over the data has a new random order.
+    """Yield `steps` batches, reshuffling the data for each epoch.
 
-    What is left of a pass when it holds no whole batch any more is dropped, so that every batch
-    has exactly `batch_size` examples.
+    An incomplete last batch of an epoch is dropped, so every batch has `batch_size` examples.
 
     Args:
-        rng: where the orders come from.
-        arrays: tensors whose first axes run over the same N examples.
-        batch_size: examples in a batch, 1 to N.
-        steps: how many batches.
+        rng: generator of the random orders.
+        arrays: tensors whose first dimension runs over the same N examples.
+        batch_size: number of examples per batch, from 1 to N.
+        steps: number of batches.
 
     Yields:
         For each batch, the same rows of all `arrays`.
 
     Raises:
-        TypeError: with the first batch, if `rng` is not a NumPy generator, or a number not an
+        TypeError: at the first batch, if `rng` is not a NumPy generator or a number is not an
             integer.
-        ValueError: with the first batch, if the sizes do not fit.
+        ValueError: at the first batch, if the sizes don't match.
 
     Example:
         >>> x = torch.arange(5)
@@ -46,11 +45,11 @@ def minibatches(
     checked_count(steps, "steps", "minibatches")
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
-        raise ValueError(f"minibatches: expected arrays of one length, but got {sorted(lengths)}")
+        raise ValueError(f"minibatches: expected arrays of equal length, but got {sorted(lengths)}")
     (examples,) = lengths
     if not 1 <= batch_size <= examples:
         raise ValueError(
-            f"minibatches: expected batch_size from 1 to {examples}, the number of examples, "
+            f"minibatches: expected batch_size to be from 1 to {examples}, the number of examples, "
             f"but got {batch_size}"
         )
     whole = examples // batch_size

@@ -1,4 +1,4 @@
-"""Groups of parameters for the optimizer: which of them weight decay should reach."""
+"""Parameter groups for the optimizer: which parameters should get weight decay."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ __all__ = ["decay_groups"]
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Split the parameters of a model into those that decay and those that do not.
+    """Split a model's parameters into those with and those without weight decay.
 
-    Matrices, kernels and embeddings decay. What has fewer than two dimensions does not (biases,
-    gains), and neither does what belongs to a norm over several dimensions, such as
-    `LayerNorm((8, 8))`, whose gain looks like a matrix. Names play no part. A parameter that
-    several modules share is given once, and does not decay if one of them is such a norm; frozen
-    ones are left out.
+    Matrices, kernels and embeddings decay. Parameters with fewer than two dimensions (biases,
+    gains) don't, nor do those of a norm over several dimensions, such as `LayerNorm((8, 8))`, whose
+    gain looks like a matrix. Names don't matter. A parameter shared by several modules appears
+    once, and doesn't decay if one of them is such a norm. Frozen parameters are left out.
 
     Args:
         model: any model.
-        weight_decay: the decay of the first group: finite and at least 0.
+        weight_decay: weight decay of the first group, finite and at least 0.
 
     Returns:
-        Two groups for an optimizer, dicts of `params` and `weight_decay`: first what decays, then
-        what does not, each in the order of the model and each possibly empty.
+        Two parameter groups, dicts with `params` and `weight_decay`: first the parameters that
+        decay, then the others, each in the order of the model. Either can be empty.
 
     Raises:
         TypeError: `model` is not a module, or `weight_decay` is not a real number.

@@ -1,4 +1,4 @@
-"""Starting values from a NumPy generator: those of torch differ between processors."""
+"""Initialization from a NumPy generator, since torch's numbers differ between processors."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 @torch.no_grad()
 def initialize_(module: AnyModule, rng: np.random.Generator) -> AnyModule:
-    r"""Draw the weights of a model anew, in place, as PyTorch's linear layers and embeddings do.
+    r"""Reinitialize a model's weights in place, as PyTorch's linear layers and embeddings do.
 
     .. math::
         W_{ij},\, b_i \sim \mathcal{U}\left(-n^{-1/2}, n^{-1/2}\right), \qquad
         E_{ij} \sim \mathcal{N}(0, 1)
 
-    with :math:`n` the fan-in of the matrix. Biases are drawn only where they belong to a linear
-    or convolutional layer; all other vectors, such as the gains and biases of norms and the
-    biases of recurrent layers, stay as their layer has set them. Source: PyTorch, `nn.Linear`
-    and `nn.Embedding`.
+    with :math:`n` the fan-in of the matrix. Biases are drawn only for linear and convolutional
+    layers; all other vectors, such as the gains and biases of norms and the biases of recurrent
+    layers, keep their values. Source: PyTorch, `nn.Linear` and `nn.Embedding`.
 
     Args:
-        module: any model. What it holds is set in the order of its `modules()`.
-        rng: where the values come from.
+        module: any model. Its parts are initialized in the order of `modules()`.
+        rng: generator of the values.
 
     Returns:
         `module`.
 
     Raises:
-        TypeError: `module` is not a module, or `rng` not a NumPy generator.
+        TypeError: `module` is not a module, or `rng` is not a NumPy generator.
 
     Example:
         >>> layer = initialize_(nn.Linear(4, 2), np.random.default_rng(0))
@@ -49,7 +48,7 @@ def initialize_(module: AnyModule, rng: np.random.Generator) -> AnyModule:
     seen: set[Tensor] = set()
     for part in module.modules():
         for name, parameter in part.named_parameters(recurse=False):
-            if parameter not in seen:  # a tensor that two modules share is drawn once
+            if parameter not in seen:  # draw a tensor shared by two modules only once
                 seen.add(parameter)
                 _draw(part, name, parameter, rng)
     return module
@@ -57,7 +56,7 @@ def initialize_(module: AnyModule, rng: np.random.Generator) -> AnyModule:
 
 def _draw(part: nn.Module, name: str, parameter: Tensor, rng: np.random.Generator) -> None:
     if hasattr(part, "normalized_shape"):
-        return  # a norm over several axes has gains of several axes, which are no matrix
+        return  # a norm over several axes has gains with several axes, but they aren't a matrix
     shape = tuple(parameter.shape)
     if isinstance(part, nn.Embedding):
         parameter.copy_(torch.from_numpy(rng.standard_normal(shape)))

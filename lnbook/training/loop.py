@@ -1,4 +1,4 @@
-"""The one training loop of the book."""
+"""The training loop used throughout the book."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Batch = TypeVar("Batch")
 
 @dataclass
 class History:
-    """What happened in a run.
+    """The record of a training run.
 
     Attributes:
-        losses: the loss of each step, computed before its update.
-        steps: the steps, counted from 1, after which something was measured.
-        measures: for each measure, its values after these steps.
+        losses: the loss at each step, computed before its update.
+        steps: the steps, counted from 1, after which measurements were taken.
+        measures: the values of each measure after these steps.
 
     Example:
         >>> History(losses=[2.5, 1.5]).diverged, History(losses=[2.5, math.inf]).diverged
@@ -39,7 +39,7 @@ class History:
 
     @property
     def diverged(self) -> bool:
-        """Whether the run ended early, at a loss that was infinite or not a number."""
+        """Whether the run ended early because of an infinite or NaN loss."""
         return bool(self.losses) and not math.isfinite(self.losses[-1])
 
 
@@ -56,29 +56,29 @@ def fit(
     label: str = "training",
     total: int | None = None,
 ) -> History:
-    """Train a model: one step for each batch.
+    """Train a model, one step per batch.
 
-    The model is in training mode during the steps and in evaluation mode, without gradients,
-    while something is measured. It ends in training mode. A loss that is infinite or not a
-    number ends the run before its update is made.
+    The model is in training mode during the steps, and in evaluation mode without gradients during
+    measurements. It ends in training mode. An infinite or NaN loss ends the run before that step's
+    update.
 
     Args:
-        model: what is trained, in place.
+        model: the model to train, in place.
         batches: an iterable of batches, for example `minibatches(...)`.
-        loss: takes the model and a batch, and returns the loss, a tensor of one number.
-        optimizer: holds the parameters and the learning rate.
-        schedule: from the step, counted from 1, to the share of the learning rate in it.
-        clip: the largest norm of the gradient of all parameters; None for no limit.
+        loss: takes the model and a batch, and returns the loss as a tensor with one element.
+        optimizer: optimizer with the model's parameters and the learning rate.
+        schedule: takes the step, counted from 1, and returns a factor for the learning rate.
+        clip: maximum norm of the gradient of all parameters; None for no clipping.
         measure: functions that take the model and return a number, by name.
-        every: after how many steps to measure; 0 for only once, after the last step.
-        label: what to call the run beside its progress bar.
-        total: how many batches there are, for the progress bar, if `batches` has no length.
+        every: number of steps between measurements; 0 to measure only after the last step.
+        label: name of the run, shown next to the progress bar.
+        total: number of batches, for the progress bar, if `batches` has no length.
 
     Returns:
         The losses, and what was measured.
 
     Raises:
-        TypeError: `model` is not a module, or `every` not an integer.
+        TypeError: `model` is not a module, or `every` is not an integer.
         ValueError: `every` is negative, or `clip` is not positive.
 
     Example:

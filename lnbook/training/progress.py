@@ -1,4 +1,4 @@
-"""A bar that shows how far a long computation is, where somebody looks."""
+"""A progress bar for long computations, shown only if someone is watching."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], label: str = "", total: int | None = None) -> Iterable[Item]:
-    """Return `items`, with a bar in a notebook or a terminal that goes away at the end.
+    """Return `items` with a progress bar (in notebooks and terminals) that disappears at the end.
 
-    Nothing is shown within the first second, into a file or a pipe, or where the environment
+    Nothing is shown in the first second, when writing to a file or a pipe, or if the environment
     variable `LNBOOK_SILENT` is 1.
 
     Args:
-        items: what is gone through.
-        label: what to write before the bar.
-        total: how many items there are, if `items` has no length.
+        items: the items to iterate over.
+        label: text before the bar.
+        total: number of items, if `items` has no length.
 
     Example:
         >>> sum(progress([1, 2, 3], "adding"))

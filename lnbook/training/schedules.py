@@ -1,4 +1,4 @@
-"""How the learning rate changes over the steps."""
+"""Learning rate schedules."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["warm_up"]
 
 
 def warm_up(steps: int) -> Callable[[int], float]:
-    """Return a schedule that raises the learning rate evenly over the first `steps` steps.
+    """Return a schedule that increases the learning rate linearly over the first `steps` steps.
 
     Args:
-        steps: how long it rises; 0 for no warm-up.
+        steps: number of warm-up steps; 0 for no warm-up.
 
     Returns:
-        A function from the step, counted from 1, to the share of the learning rate.
+        A function that takes the step, counted from 1, and returns a factor for the learning rate.
 
     Raises:
         TypeError: `steps` is not an integer.

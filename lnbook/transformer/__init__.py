@@ -1,8 +1,8 @@
-"""Transformer blocks that differ in where they normalize, their stack and a language model.
+"""Transformer blocks that differ in where they normalize, an encoder and a language model.
 
-`blocks` holds the four placements, each written as its two equations; `attention` what they
-share; `masks` and `initialization` what they need; `encoder` and `language_model` put them
-together; `conversion` takes over PyTorch's layers.
+`blocks` contains the four placements, each written as its two equations; `attention`, `masks` and
+`initialization` contain what they share; `encoder` and `language_model` combine them; `conversion`
+converts PyTorch's layers.
 """
 
 from lnbook.transformer.attention import SelfAttention, dot_product_attention

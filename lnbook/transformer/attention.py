@@ -1,4 +1,4 @@
-"""Multi-head self-attention: a plain function, and a module that never builds unread weights."""
+"""Multi-head self-attention: a plain function, and a module that skips unneeded weights."""
 
 import math
 from typing import Any
@@ -27,23 +27,23 @@ def dot_product_attention(
     dropout: float = 0.0,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Return the attention output and its weights, one step for each part of the equation.
+    r"""Return the attention output and weights, with one step for each part of the equation.
 
     .. math::
         A = \operatorname{softmax}\left(s \, Q K^\top + M\right), \qquad Y = A V
 
-    Source: Vaswani et al. 2017, eq. 1, where :math:`s = 1/\sqrt{d}`. It computes the same as
-    `torch.nn.functional.scaled_dot_product_attention`, which keeps no :math:`A`. A query that
-    may see no key has weights and output 0, as there.
+    Source: Vaswani et al. 2017, eq. 1, where :math:`s = 1/\sqrt{d}`. It computes the same output as
+    `torch.nn.functional.scaled_dot_product_attention`, which doesn't return :math:`A`. As there, a
+    query with all keys hidden gets weights and output 0.
 
     Args:
         query: :math:`Q`, of shape `(*, L, d)`.
         key: :math:`K`, of shape `(*, S, d)`.
         value: :math:`V`, of shape `(*, S, e)`.
-        mask: broadcastable to `(*, L, S)`; bool, where True shows a key, or floating, added to
-            the scores as :math:`M`.
-        is_causal: whether query :math:`i` sees the keys up to :math:`i` only.
-        dropout: the share of the weights that are dropped before they meet the values.
+        mask: broadcastable to `(*, L, S)`; bool, where True means the key is visible, or
+            floating-point, added to the scores as :math:`M`.
+        is_causal: whether query :math:`i` sees only the keys up to :math:`i`.
+        dropout: probability of dropping each weight before it multiplies the values.
         scale: :math:`s`; :math:`1/\sqrt{d}` if None.
 
     Returns:
@@ -51,9 +51,9 @@ def dot_product_attention(
         `query`. The softmax is computed in at least float32.
 
     Raises:
-        TypeError: something is not a tensor, `is_causal` not a bool, or a number not real.
-        RuntimeError: the shapes, dtypes or devices do not fit.
-        ValueError: `dropout` is outside 0 to 1, or `scale` is NaN.
+        TypeError: an argument is not a tensor, `is_causal` is not a bool, or a number is not real.
+        RuntimeError: the shapes, dtypes or devices don't match.
+        ValueError: `dropout` is not between 0 and 1, or `scale` is NaN.
 
     Example:
         >>> value = torch.tensor([[1.0], [3.0]])
@@ -77,7 +77,7 @@ def dot_product_attention(
     else:
         shows = mask.dtype == torch.bool
         scores = scores.masked_fill(~mask, -math.inf) if shows else scores + mask
-        # A row of -inf alone would make the softmax and its derivative NaN.
+        # A row with only -inf would make the softmax and its derivative NaN.
         sees_nothing = (scores == -math.inf).all(-1, keepdim=True)
         weights = scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
     y = F.dropout(weights, dropout) @ value.to(dtype)
@@ -85,35 +85,34 @@ def dot_product_attention(
 
 
 class SelfAttention(nn.Module):
-    r"""Multi-head self-attention with `torch.nn.MultiheadAttention`'s parameters.
+    r"""Multi-head self-attention with the parameters of `torch.nn.MultiheadAttention`.
 
     .. math::
         Y = \left[A_1 V_1, \dots, A_h V_h\right] W_O, \qquad
         A_i = \operatorname{softmax}\left(\frac{Q_i K_i^\top}{\sqrt{d_h}} + M\right), \qquad
         [Q, K, V] = x \, [W_Q, W_K, W_V]
 
-    Source: Vaswani et al. 2017, section 3.2. State dicts load into and from
-    `torch.nn.MultiheadAttention`. What differs: the input is always batch first, query, key and
-    value are one input, and the weights are computed only on request. Without the request the
-    fused kernel reads the projections in place, and causality needs no mask: that is why it
-    is fast.
+    Source: Vaswani et al. 2017, section 3.2. State dicts are interchangeable with those of
+    `torch.nn.MultiheadAttention`. Differences: the input is always batch first, query, key and
+    value come from the same input, and the weights are computed only on request. Otherwise the
+    fused kernel reads the projections in place, and causality needs no mask, which makes it fast.
 
-    `qk_norm` normalizes each head's query and key before their product:
+    `qk_norm` normalizes each head's query and key before they are multiplied:
 
-    - `"l2"`: :math:`g \, \hat{q} \cdot \hat{k}` with unit vectors and one learned scale
-      :math:`g` in place of :math:`1/\sqrt{d_h}` (Henry et al. 2020);
+    - `"l2"`: :math:`g \, \hat{q} \cdot \hat{k}` with unit vectors and one learned scale :math:`g`
+      instead of :math:`1/\sqrt{d_h}` (Henry et al. 2020);
     - `"layer_norm"`: LN of q and of k with a learned gain and no bias, shared by the heads
       (Dehghani et al. 2023, ViT-22B); `"rms_norm"`: the same with RMSNorm.
 
     Args:
         embed_dim: size of the last dimension of the input, a multiple of `num_heads`.
         num_heads: the number of heads, each of size `embed_dim // num_heads`.
-        dropout: the share of the weights that are dropped in training.
+        dropout: probability of dropping each attention weight in training mode.
         bias: whether the four projections have a bias.
         qk_norm: None, `"l2"`, `"layer_norm"` or `"rms_norm"`.
-        qk_scale: where the :math:`g` of `"l2"` starts. Henry et al. take
-            :math:`\log_2(L^2 - L)` for sequences of length :math:`L`: 10 for 32 to 33 tokens.
-        device: where the parameters are made.
+        qk_scale: initial :math:`g` for `"l2"`. Henry et al. use :math:`\log_2(L^2 - L)` for
+            sequences of length :math:`L`: 10 for 32 to 33 tokens.
+        device: device of the parameters.
         dtype: dtype of the parameters; PyTorch's default dtype if None.
 
     Shape:
@@ -122,8 +121,8 @@ class SelfAttention(nn.Module):
 
     Raises:
         TypeError: at construction, for an argument of the wrong type.
-        ValueError: at construction, for a size below 1, an `embed_dim` that is no multiple of
-            `num_heads`, a share outside 0 to 1, or an unknown `qk_norm`.
+        ValueError: at construction, for a size below 1, an `embed_dim` that is not a multiple of
+            `num_heads`, a probability outside 0 to 1, or an unknown `qk_norm`.
 
     Example:
         >>> attention = SelfAttention(4, 2, bias=False)
@@ -136,7 +135,7 @@ class SelfAttention(nn.Module):
                 [0.3333, 0.3333, 0.3333]], grad_fn=<SelectBackward0>)
     """
 
-    batch_first = True  # PyTorch's stack asks for it
+    batch_first = True  # read by torch.nn.TransformerEncoder
     in_proj_bias: nn.Parameter | None
     scale: nn.Parameter | None
 
@@ -180,25 +179,26 @@ class SelfAttention(nn.Module):
         is_causal: bool = False,
         need_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Return the output, and with `need_weights` the weights of each head as well.
+        """Return the output and, with `need_weights`, the weights of each head.
 
         Args:
-            src: floating tensor of shape `(N, L, embed_dim)` or `(L, embed_dim)`.
-            attn_mask: of shape `(L, L)` (query, key) or `(N * num_heads, L, L)`; bool, where
-                True hides a key, or floating, added to the scores.
-            key_padding_mask: of shape `(N, L)`, or `(L,)` for one sequence; bool, where True
-                hides a key, or floating, added to its scores.
-            is_causal: whether a token sees itself and those before it only. Alone it needs no
-                mask; beside the masks it hides the later keys too.
-            need_weights: whether to compute and return the weights (before dropout). This takes
-                `dot_product_attention`, slower and larger, which has derivatives of every order.
+            src: floating-point tensor of shape `(N, L, embed_dim)` or `(L, embed_dim)`.
+            attn_mask: of shape `(L, L)` (query, key) or `(N * num_heads, L, L)`; bool, where True
+                hides a key, or floating-point, added to the scores.
+            key_padding_mask: of shape `(N, L)`, or `(L,)` for one sequence; bool, where True hides
+                a key, or floating-point, added to its scores.
+            is_causal: whether each token sees only itself and earlier tokens. This requires no
+                mask, and can be combined with the masks.
+            need_weights: whether to compute and return the weights (before dropout). This uses
+                `dot_product_attention`, which takes more time and memory but has derivatives of
+                every order.
 
-        A token that may see no key receives the output of zero weights, the bias of the output
-        projection; nothing becomes NaN.
+        If all keys are hidden from a token, its weights are zero and its output is the bias of the
+        output projection, not NaN.
 
         Raises:
             TypeError: `src` or a mask is not a tensor, or a flag is not a bool.
-            RuntimeError: a shape, dtype or device does not fit.
+            RuntimeError: a shape, dtype or device doesn't match.
         """
         check_sequence(src, self.embed_dim, self.in_proj_weight, "SelfAttention")
         checked_bool(is_causal, "is_causal", "SelfAttention")
@@ -213,7 +213,7 @@ class SelfAttention(nn.Module):
         return y if weights is None else (y, weights)
 
     def extra_repr(self) -> str:
-        """Return the arguments that no submodule shows."""
+        """Return the arguments not shown by submodules."""
         text = f"{self.embed_dim}, {self.num_heads}, dropout={self.dropout}"
         return text if self.qk_norm is None else f"{text}, qk_norm={self.qk_norm!r}"
 
@@ -228,7 +228,7 @@ class SelfAttention(nn.Module):
         query, key, value = self._projections(src)
         mask, is_causal = merge_masks(query, attn_mask, key_padding_mask, is_causal)
         dropout = self.dropout if self.training else 0.0
-        scale = 1.0 if self.qk_norm == "l2" else None  # the learned scale is in the query
+        scale = 1.0 if self.qk_norm == "l2" else None  # the learned scale is part of the query
         weights = None
         if need_weights:
             heads, weights = dot_product_attention(
@@ -268,7 +268,7 @@ class SelfAttention(nn.Module):
             self.k_norm = make_norm(qk_norm, self.head_dim, bias=False, **where)
 
     def _reset_projections(self) -> None:
-        # As torch.nn.MultiheadAttention: the same seed gives the same weights.
+        # As in torch.nn.MultiheadAttention, so that the same seed gives the same weights.
         nn.init.xavier_uniform_(self.in_proj_weight)
         for bias in (self.in_proj_bias, self.out_proj.bias):
             if bias is not None:
@@ -276,12 +276,12 @@ class SelfAttention(nn.Module):
 
 
 def check_sequence(src: Any, d_model: int, weight: Tensor, owner: str) -> None:
-    """Check that `src` is a sequence, or a batch of them, that fits a layer's `weight`.
+    """Check that `src` is a sequence, or a batch of sequences, that matches a layer's `weight`.
 
     Raises:
         TypeError: `src` is not a tensor.
-        RuntimeError: its shape, dtype or device does not fit. Under autocast any floating dtype
-            does.
+        RuntimeError: its shape, dtype or device is wrong. Under autocast, any floating dtype is
+            allowed.
     """
     check_tensor(src, "src", owner)
     if src.dim() not in (2, 3) or src.shape[-1] != d_model:
@@ -291,12 +291,13 @@ def check_sequence(src: Any, d_model: int, weight: Tensor, owner: str) -> None:
         )
     if src.device != weight.device:
         raise RuntimeError(
-            f"{owner}: expected src on the device of the parameters, {weight.device}, "
+            f"{owner}: expected src to be on the device of the parameters, {weight.device}, "
             f"but got src on {src.device}"
         )
     if src.dtype != weight.dtype and not (src.is_floating_point() and autocasts(src.device)):
         raise RuntimeError(
-            f"{owner}: expected src of the parameters' dtype, {weight.dtype}, but got {src.dtype}"
+            f"{owner}: expected src to have the dtype of the parameters, {weight.dtype}, "
+            f"but got {src.dtype}"
         )
 
 
@@ -306,7 +307,7 @@ def _check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
         check_tensor(tensor, name, _PLAIN)
         if tensor.device != query.device:
             raise RuntimeError(
-                f"{_PLAIN}: expected {name} on the device of query, {query.device}, "
+                f"{_PLAIN}: expected {name} to be on the device of query, {query.device}, "
                 f"but got {tensor.device}"
             )
         if not tensor.is_floating_point() and not (name == "mask" and tensor.dtype == torch.bool):
@@ -324,7 +325,7 @@ def _check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
 
 
 def _check_broadcasts(sizes: list[tuple[int, ...]], mask: tuple[int, ...] | None) -> None:
-    """Raise unless the leading dimensions broadcast, and the mask to the weights."""
+    """Raise unless the leading dimensions broadcast, and the mask broadcasts to the weights."""
     query, key, value = sizes
     try:
         leading = torch.broadcast_shapes(query[:-2], key[:-2], value[:-2])
@@ -334,13 +335,13 @@ def _check_broadcasts(sizes: list[tuple[int, ...]], mask: tuple[int, ...] | None
     except RuntimeError:
         pass
     raise RuntimeError(
-        f"{_PLAIN}: expected leading dimensions that broadcast, and a mask that broadcasts to "
+        f"{_PLAIN}: expected leading dimensions that broadcast and a mask that broadcasts to "
         f"(*, {query[-2]}, {key[-2]}), but got query {query}, key {key}, value {value} and "
         f"mask {mask}"
     )
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Divide by the Euclidean norm, in float32 at least: its floor is 0 in float16."""
+    """Divide by the Euclidean norm, at least in float32: its lower bound is 0 in float16."""
     wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
     return F.normalize(wide, dim=-1).to(vectors.dtype)

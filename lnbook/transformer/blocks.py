@@ -1,8 +1,8 @@
-r"""Transformer blocks: four places for the norms around the same two branches.
+r"""Transformer blocks: four placements of the norms around the same two branches.
 
 The branches are self-attention and the feed-forward network
-:math:`F(x) = W_2 \, \phi(W_1 x + b_1) + b_2`. Each class holds the two equations of its block in
-its method `compute`; dropout, where it is on, acts on what a branch adds to the residual.
+:math:`F(x) = W_2 \, \phi(W_1 x + b_1) + b_2`. Each class has the two equations of its block in its
+`compute` method; dropout, if enabled, applies to what a branch adds to the residual stream.
 """
 
 import abc
@@ -35,7 +35,7 @@ ACTIVATIONS: dict[str, Branch] = {"relu": F.relu, "gelu": F.gelu}
 
 
 class BlockOptions(TypedDict, total=False):
-    """The options of every block, for the classes that make blocks.
+    """The options of every block, for classes that create blocks.
 
     Example:
         >>> options: BlockOptions = {"norm": "rms_norm", "dropout": 0.0}
@@ -56,26 +56,25 @@ class BlockOptions(TypedDict, total=False):
 
 
 class TransformerBlock(nn.Module, abc.ABC):
-    """What all blocks share: parameters, masks and branches; `compute` places the norms.
+    """Base class of the blocks: parameters, masks and branches; `compute` places the norms.
 
-    The names of arguments and parameters are those of `torch.nn.TransformerEncoderLayer`, so
-    that state dicts load both ways where the equations are the same. The input is always batch
-    first.
+    Arguments and parameters have the same names as in `torch.nn.TransformerEncoderLayer`, so state
+    dicts are interchangeable where the equations are the same. The input is always batch first.
 
     Args:
         d_model: size of the last dimension of the input, a multiple of `nhead`.
         nhead: the number of attention heads.
         dim_feedforward: the width of the feed-forward network.
-        dropout: the share that is dropped in training: of the attention weights, of the
-            activations in the feed-forward network, and of what each branch adds.
+        dropout: dropout probability in training mode, for the attention weights, the activations in
+            the feed-forward network, and what each branch adds.
         activation: `"relu"`, `"gelu"` or a callable.
-        layer_norm_eps: the eps of a norm that is given by name and has one.
+        layer_norm_eps: eps of a norm given by name, if it has one.
         norm: `"layer_norm"`, `"rms_norm"`, `"dyt"`, `"none"`, or a callable that takes
             `d_model` and returns a module.
         qk_norm: None, `"l2"`, `"layer_norm"` or `"rms_norm"`: see `SelfAttention`.
-        qk_scale: where the scale of the `"l2"` norm starts.
-        bias: whether the linear layers, and a norm that is given by name, have a bias.
-        device: where the parameters are made.
+        qk_scale: initial scale of the `"l2"` norm.
+        bias: whether the linear layers, and a norm given by name, have a bias.
+        device: device of the parameters.
         dtype: dtype of the parameters; PyTorch's default dtype if None.
 
     Shape:
@@ -83,8 +82,8 @@ class TransformerBlock(nn.Module, abc.ABC):
 
     Raises:
         TypeError: at construction, for an argument of the wrong type.
-        ValueError: at construction, for a size below 1, a `d_model` that is no multiple of
-            `nhead`, a share outside 0 to 1, a negative or infinite eps, or an unknown name.
+        ValueError: at construction, for a size below 1, a `d_model` that is not a multiple of
+            `nhead`, a probability outside 0 to 1, a negative or infinite eps, or an unknown name.
 
     Example:
         >>> block = PreLNBlock(8, nhead=2, dim_feedforward=16)
@@ -94,7 +93,7 @@ class TransformerBlock(nn.Module, abc.ABC):
         torch.Size([4, 5, 8])
     """
 
-    # Whether a stack of such blocks leaves its output without a norm.
+    # Whether the output of a stack of these blocks is not normalized.
     needs_final_norm: ClassVar[bool]
     norm_names: ClassVar[tuple[str, ...]] = ("norm1", "norm2")
 
@@ -135,7 +134,7 @@ class TransformerBlock(nn.Module, abc.ABC):
         where: dict[str, Any] = {"device": device, "dtype": dtype}
         norm_options = {"eps": checked_eps(layer_norm_eps, owner), "bias": bias, **where}
 
-        # In this order the same seed gives the weights of torch.nn.TransformerEncoderLayer.
+        # In this order, the same seed gives the weights of torch.nn.TransformerEncoderLayer.
         self.self_attn = SelfAttention(
             d_model, nhead, dropout, bias, qk_norm=qk_norm, qk_scale=qk_scale, **where
         )
@@ -149,10 +148,10 @@ class TransformerBlock(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def compute(self, x: Tensor, attention: Branch) -> Tensor:
-        """Return the output of the block: its equations, with the masks already in `attention`."""
+        """Return the block's output: its equations, with the masks already in `attention`."""
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        """Return the position-wise network of `x`, of the shape of `x`."""
+        """Apply the position-wise network to `x`; the result has the shape of `x`."""
         y: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
         return y
 
@@ -164,24 +163,25 @@ class TransformerBlock(nn.Module, abc.ABC):
         is_causal: bool = False,
         need_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Return the output of the block, and with `need_weights` the attention weights.
+        """Return the output of the block and, with `need_weights`, the attention weights.
 
         Args:
             src: tensor of shape `(N, L, d_model)` or `(L, d_model)`.
-            src_mask: of shape `(L, L)` (query, key) or `(N * nhead, L, L)`; bool, where True
-                hides a key, or floating, added to the scores.
+            src_mask: of shape `(L, L)` (query, key) or `(N * nhead, L, L)`; bool, where True hides
+                a key, or floating-point, added to the scores.
             src_key_padding_mask: of shape `(N, L)` or `(L,)`; bool, where True hides a key, or
-                floating, added to its scores.
-            is_causal: whether a token sees itself and those before it only. In PyTorch this is a
-                hint about `src_mask` and needs it; here it stands alone or beside the masks.
-            need_weights: whether to return the weights too, of shape `(N, nhead, L, L)` or
+                floating-point, added to its scores.
+            is_causal: whether each token sees only itself and earlier tokens. In PyTorch this is a
+                hint about `src_mask` and requires it; here it works alone or combined with the
+                masks.
+            need_weights: whether to also return the weights, of shape `(N, nhead, L, L)` or
                 `(nhead, L, L)`, before dropout.
 
-        A token that may see no key receives zero weights, as in PyTorch's layer in training.
+        A token with all keys hidden gets zero weights, as in PyTorch's layer in training mode.
 
         Raises:
             TypeError: `src` or a mask is not a tensor, or a flag is not a bool.
-            RuntimeError: a shape, dtype or device does not fit.
+            RuntimeError: a shape, dtype or device doesn't match.
         """
         check_sequence(src, self.d_model, self.linear1.weight, type(self).__name__)
         weights: list[Tensor] = []
@@ -198,16 +198,16 @@ class TransformerBlock(nn.Module, abc.ABC):
 
 
 class PostLNBlock(TransformerBlock):
-    r"""The block of the original transformer: normalize after each addition.
+    r"""The Post-LN block of the original transformer: normalize after each addition.
 
     .. math::
         x' = \operatorname{LN}(x + \operatorname{Attention}(x)), \qquad
         y = \operatorname{LN}(x' + F(x'))
 
-    Source: Vaswani et al. 2017, section 3.1. The equations of
+    Source: Vaswani et al. 2017, section 3.1. Same equations as
     `torch.nn.TransformerEncoderLayer(norm_first=False)`.
 
-    Arguments, shapes and errors are those of `TransformerBlock`.
+    Arguments, shapes and errors are as in `TransformerBlock`.
 
     Example:
         >>> block = PostLNBlock(4, 2, 8, dropout=0.0)
@@ -219,23 +219,23 @@ class PostLNBlock(TransformerBlock):
     needs_final_norm = False
 
     def compute(self, x: Tensor, attention: Branch) -> Tensor:
-        """Return LN(x + F(x)) of both branches in turn."""
+        """Return LN(x + F(x)) for each branch in turn."""
         x = self.norm1(x + self.dropout1(attention(x)))
         return self.norm2(x + self.dropout2(self.feed_forward(x)))
 
 
 class PreLNBlock(TransformerBlock):
-    r"""The block of most later models: normalize what each branch reads.
+    r"""The Pre-LN block of most later models: normalize the input of each branch.
 
     .. math::
         x' = x + \operatorname{Attention}(\operatorname{LN}(x)), \qquad
         y = x' + F(\operatorname{LN}(x'))
 
-    Source: Xiong et al. 2020, table 1. The equations of
+    Source: Xiong et al. 2020, table 1. Same equations as
     `torch.nn.TransformerEncoderLayer(norm_first=True)`. The residual stream itself is never
-    normalized: a stack of these blocks needs a final norm.
+    normalized, so a stack of these blocks needs a final norm.
 
-    Arguments, shapes and errors are those of `TransformerBlock`.
+    Arguments, shapes and errors are as in `TransformerBlock`.
 
     Example:
         >>> block = PreLNBlock(4, 2, 8, dropout=1.0)
@@ -247,24 +247,24 @@ class PreLNBlock(TransformerBlock):
     needs_final_norm = True
 
     def compute(self, x: Tensor, attention: Branch) -> Tensor:
-        """Return x + F(LN(x)) of both branches in turn."""
+        """Return x + F(LN(x)) for each branch in turn."""
         x = x + self.dropout1(attention(self.norm1(x)))
         return x + self.dropout2(self.feed_forward(self.norm2(x)))
 
 
 class PeriLNBlock(TransformerBlock):
-    r"""Normalize what each branch reads and what it writes.
+    r"""Peri-LN: normalize both the input and the output of each branch.
 
     .. math::
         x' = x + \operatorname{LN}(\operatorname{Attention}(\operatorname{LN}(x))), \qquad
         y = x' + \operatorname{LN}(F(\operatorname{LN}(x')))
 
-    Source: Kim et al. 2025. What a branch adds has a scale that its norm sets; the stream still
-    grows with depth, and a stack needs a final norm. The norms `norm1` and `norm2` read, as in
-    `PreLNBlock`; `norm1_out` and `norm2_out` write. Dropout comes after them, so that it does
-    not enter their statistics.
+    Source: Kim et al. 2025. The output norms set the scale of what each branch adds; the residual
+    stream still grows with depth, and a stack needs a final norm. `norm1` and `norm2` normalize the
+    branch inputs, as in `PreLNBlock`; `norm1_out` and `norm2_out` normalize the outputs. Dropout
+    comes after them, so it doesn't affect their statistics.
 
-    Arguments, shapes and errors are those of `TransformerBlock`.
+    Arguments, shapes and errors are as in `TransformerBlock`.
 
     Example:
         >>> block = PeriLNBlock(4, 2, 8, dropout=0.0)
@@ -280,27 +280,26 @@ class PeriLNBlock(TransformerBlock):
     norm2_out: Branch
 
     def compute(self, x: Tensor, attention: Branch) -> Tensor:
-        """Return x + LN(F(LN(x))) of both branches in turn."""
+        """Return x + LN(F(LN(x))) for each branch in turn."""
         x = x + self.dropout1(self.norm1_out(attention(self.norm1(x))))
         return x + self.dropout2(self.norm2_out(self.feed_forward(self.norm2(x))))
 
 
 class DeepNormBlock(TransformerBlock):
-    r"""Post-LN with a residual that outweighs young branches.
+    r"""DeepNorm: Post-LN with a residual that outweighs the branches early in training.
 
     .. math::
         x' = \operatorname{LN}(\alpha x + \operatorname{Attention}(x)), \qquad
         y = \operatorname{LN}(\alpha x' + F(x')), \qquad
         \alpha = (2N)^{1/4}, \quad \beta = (8N)^{-1/4}
 
-    Source: Wang et al. 2022, DeepNet, the constants for a stack of :math:`N` blocks of one kind
-    (encoder only or decoder only). :math:`\beta` is used once, at the start: see
-    `deepnorm_init_`.
+    Source: Wang et al. 2022, DeepNet, with the constants for a stack of :math:`N` blocks (encoder
+    only or decoder only). :math:`\beta` is used only at initialization: see `deepnorm_init_`.
 
     Args:
         num_layers: :math:`N`, the number of blocks in the stack that this block is for.
 
-    All other arguments, shapes and errors are those of `TransformerBlock`.
+    All other arguments, shapes and errors are as in `TransformerBlock`.
 
     Example:
         >>> block = DeepNormBlock(4, 2, 8, num_layers=8)
@@ -318,12 +317,12 @@ class DeepNormBlock(TransformerBlock):
         deepnorm_init_(self, self.beta)
 
     def compute(self, x: Tensor, attention: Branch) -> Tensor:
-        """Return LN(alpha x + F(x)) of both branches in turn."""
+        """Return LN(alpha x + F(x)) for each branch in turn."""
         x = self.norm1(self.alpha * x + self.dropout1(attention(x)))
         return self.norm2(self.alpha * x + self.dropout2(self.feed_forward(x)))
 
     def extra_repr(self) -> str:
-        """Return the constants of the equation."""
+        """Return the constants of the equations."""
         return f"alpha={self.alpha:.4f}, beta={self.beta:.4f}"
 
 

@@ -1,4 +1,4 @@
-"""Take over the weights and settings of PyTorch's encoder layer."""
+"""Convert PyTorch's encoder layer, with its weights and settings."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ __all__ = ["block_from_torch"]
 def block_from_torch(layer: nn.TransformerEncoderLayer) -> TransformerBlock:
     """Return a block that computes what `layer` computes, with a copy of its weights.
 
-    `PreLNBlock` for a layer with `norm_first`, else `PostLNBlock`; activation, dropout, eps,
-    dtype, device and training mode are the layer's too. `load_state_dict` alone copies the
-    weights alone.
+    A `PreLNBlock` for a layer with `norm_first`, otherwise a `PostLNBlock`; activation, dropout,
+    eps, dtype, device and training mode are also copied. `load_state_dict` would copy only the
+    weights.
 
     Args:
         layer: a `torch.nn.TransformerEncoderLayer` with `batch_first=True`.
 
     Returns:
-        A block in the layer's mode, that shares no memory with it.
+        A block in the layer's mode that shares no memory with it.
 
     Raises:
         TypeError: `layer` is something else, or its norms are not `torch.nn.LayerNorm`.
-        ValueError: its inputs are not batch first: its outputs would not be the block's.
+        ValueError: its inputs are not batch first, so its outputs would differ from the block's.
 
     Example:
         >>> import torch
@@ -70,7 +70,7 @@ def _options(layer: nn.TransformerEncoderLayer) -> dict[str, Any]:
 
 
 def _copy(layer: Any, block: Any) -> None:
-    """Copy the weights, and the settings that may differ between parts of the layer."""
+    """Copy the weights and the settings that can differ between parts of the layer."""
     block.load_state_dict(layer.state_dict())
     block.norm1.eps, block.norm2.eps = layer.norm1.eps, layer.norm2.eps
     block.self_attn.dropout = layer.self_attn.dropout

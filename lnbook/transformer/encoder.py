@@ -1,4 +1,4 @@
-"""A stack of transformer blocks, with the final norm that some of them need."""
+"""A stack of transformer blocks, with the final norm that some of them require."""
 
 from typing import Any, Unpack
 
@@ -12,33 +12,34 @@ __all__ = ["TransformerEncoder"]
 
 
 class TransformerEncoder(nn.Module):
-    r"""Apply `num_layers` blocks in turn, and a final norm where the blocks need one.
+    r"""Apply `num_layers` blocks in turn, and a final norm if the blocks need one.
 
     .. math::
         x_{l+1} = \operatorname{Block}_l(x_l), \qquad
         y = \operatorname{LN}(x_L) \text{ or } x_L
 
-    Source: Xiong et al. 2020, table 1: Pre-LN ends with a norm over the whole stream, which
-    nothing else normalizes. `torch.nn.TransformerEncoder` leaves it out unless it is given one.
-    Blocks are made one by one with their own random weights (PyTorch's copies one). State dicts
-    load into and from `torch.nn.TransformerEncoder`.
+    Source: Xiong et al. 2020, table 1: a Pre-LN stack ends with a norm, since nothing else
+    normalizes the residual stream. `torch.nn.TransformerEncoder` has a final norm only if you pass
+    one. Each block is created with its own random weights (PyTorch copies one block). State dicts
+    are interchangeable with those of `torch.nn.TransformerEncoder`.
 
     Args:
         block: the class of the blocks: `PostLNBlock`, `PreLNBlock`, `PeriLNBlock`,
-            `DeepNormBlock` (which is told `num_layers`) or another `TransformerBlock`.
+            `DeepNormBlock` (which also receives `num_layers`) or another `TransformerBlock`.
         num_layers: the number of blocks.
         d_model: size of the last dimension of the input.
         nhead: the number of attention heads.
-        final_norm: whether to normalize the output of the last block; if None, as the blocks
-            need it: with Pre-LN and Peri-LN yes, with Post-LN and DeepNorm no.
-        options: the other arguments of the block, by name. The final norm is of the same kind.
+        final_norm: whether to normalize the output of the last block. If None, this depends on the
+            blocks: yes for Pre-LN and Peri-LN, no for Post-LN and DeepNorm.
+        options: the block's other arguments, by name. The final norm has the same type as the
+            blocks' norms.
 
     Shape:
         Input and output: `(N, L, d_model)` or `(L, d_model)`.
 
     Raises:
         TypeError: at construction, for an argument of the wrong type.
-        ValueError: at construction, for a value that the block refuses.
+        ValueError: at construction, for a value that the block rejects.
 
     Example:
         >>> import torch
@@ -90,10 +91,9 @@ class TransformerEncoder(nn.Module):
         is_causal: bool = False,
         need_weights: bool = False,
     ) -> Tensor | tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the output, and with `need_weights` the attention weights of every block.
+        """Return the output and, with `need_weights`, the attention weights of every block.
 
-        The arguments are those of `TransformerBlock.forward`, `mask` being its `src_mask`; so
-        are the errors.
+        The arguments and errors are as in `TransformerBlock.forward`; `mask` is its `src_mask`.
         """
         x, weights = src, []
         for layer in self.layers:

@@ -1,4 +1,4 @@
-"""Starting values of whole models, as the analyses of normalization assume them."""
+"""Initialization of whole models, as assumed in analyses of normalization."""
 
 import numpy as np
 import torch
@@ -23,23 +23,23 @@ def xavier_init_(
         W_{ij} \sim \mathcal{N}\left(0, \frac{2}{n_\mathrm{in} + n_\mathrm{out}}\right),
         \qquad b = 0
 
-    Source: Glorot and Bengio 2010, eq. 12, as a normal distribution; the start that Xiong et al.
-    2020 analyze. Query, key and value are three matrices here, not one of three times the
-    height. Their theorem takes :math:`W_Q = W_K = 0` besides, so that every token attends to all
-    keys alike. Norms and embeddings are left as they are.
+    Source: Glorot and Bengio 2010, eq. 12, as a normal distribution; the initialization that Xiong
+    et al. 2020 analyze. Query, key and value are treated as three matrices, not as one with three
+    times as many rows. Their theorem also assumes :math:`W_Q = W_K = 0`, so that every token
+    attends equally to all keys. Norms and embeddings are unchanged.
 
     Args:
-        module: any module; its attention (also PyTorch's) and linear layers are set.
-        zero_query_key: whether to set the query and key projections to 0. All other weights are
-            the same with and without.
-        rng: a NumPy generator, which gives the same weights on every machine; PyTorch's global
-            generator if None.
+        module: any module; its linear and attention layers (including PyTorch's) are initialized.
+        zero_query_key: whether to set the query and key projections to 0. This doesn't affect the
+            other weights.
+        rng: a NumPy generator, for the same weights on every machine; PyTorch's global generator if
+            None.
 
     Returns:
         `module`.
 
     Raises:
-        TypeError: `module` is not a module, `zero_query_key` not a bool, or `rng` something else.
+        TypeError: an argument has the wrong type.
 
     Example:
         >>> layer = xavier_init_(nn.Linear(3, 2), rng=np.random.default_rng(0))
@@ -53,14 +53,14 @@ def xavier_init_(
 def deepnorm_init_(
     module: nn.Module, beta: float, *, rng: np.random.Generator | None = None
 ) -> nn.Module:
-    r"""Draw the weights of DeepNorm blocks: Xavier's, made smaller where a branch writes.
+    r"""Initialize DeepNorm blocks: Xavier's, scaled by beta except for query and key.
 
     .. math::
         W \sim \mathcal{N}\left(0, \frac{2 g^2}{n_\mathrm{in} + n_\mathrm{out}}\right), \qquad
         g = 1 \text{ for } W_Q, W_K, \quad
         g = \beta \text{ for } W_V, W_O, W_1, W_2
 
-    Source: Wang et al. 2022, DeepNet, figure 2. Biases become 0; norms are left as they are.
+    Source: Wang et al. 2022, DeepNet, figure 2. Biases are set to 0; norms are unchanged.
 
     Args:
         module: a block, or a stack of blocks.
@@ -71,7 +71,7 @@ def deepnorm_init_(
         `module`.
 
     Raises:
-        TypeError: `module` is not a module, `beta` not a real number, or `rng` something else.
+        TypeError: an argument has the wrong type.
         ValueError: `beta` is negative or NaN.
 
     Example:

@@ -14,24 +14,24 @@ __all__ = ["CausalLanguageModel"]
 
 
 class CausalLanguageModel(nn.Module):
-    r"""Score every next token of a sequence from the tokens up to it.
+    r"""Score every possible next token at each position from the tokens up to it.
 
     .. math::
         x_t = E_{w_t} + P_t, \qquad h = \operatorname{Encoder}(x), \qquad
         \log p(w_{t+1} \mid w_1, \dots, w_t) = \operatorname{log\,softmax}(W h_t + b)
 
-    Source: Vaswani et al. 2017, the masked decoder without its cross-attention, with learned
-    positions. Every position sees itself and earlier ones only.
+    Source: Vaswani et al. 2017, the masked decoder without cross-attention, with learned positions.
+    Each position sees only itself and earlier ones.
 
     Args:
         vocab_size: the number of different tokens.
-        max_length: the length of the longest sequence, for the positions.
-        d_model: size of the residual stream.
+        max_length: the maximum sequence length, for the positions.
+        d_model: the width of the residual stream.
         nhead: the number of attention heads.
         num_layers: the number of blocks.
         block: the class of the blocks.
         final_norm: see `TransformerEncoder`.
-        options: the other arguments of the block, by name.
+        options: the block's other arguments, by name.
 
     Shape:
         Input: integers (int64 or int32) of shape `(N, L)` or `(L,)` with `L` at most
@@ -39,7 +39,7 @@ class CausalLanguageModel(nn.Module):
 
     Raises:
         TypeError: at construction, for an argument of the wrong type.
-        ValueError: at construction, for a size below 1 or a value that the block refuses.
+        ValueError: at construction, for a size below 1 or a value that the block rejects.
 
     Example:
         >>> model = CausalLanguageModel(10, 8, 4, 2, 1, dim_feedforward=8, dropout=0.0)
@@ -77,11 +77,11 @@ class CausalLanguageModel(nn.Module):
         self.head = nn.Linear(d_model, self.vocab_size, bias=options.get("bias", True), **where)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the scores (logits) of the token after each of `tokens`.
+        """Return the scores (logits) for the token after each of `tokens`.
 
         Raises:
             TypeError: `tokens` is not a tensor.
-            RuntimeError: its dtype, shape or device does not fit.
+            RuntimeError: its dtype, shape or device is wrong.
             IndexError: a token is negative or not below `vocab_size`.
         """
         self._check_tokens(tokens)
@@ -99,7 +99,7 @@ class CausalLanguageModel(nn.Module):
             )
         if tokens.device != self.head.weight.device:
             raise RuntimeError(
-                f"{owner}: expected tokens on the device of the parameters, "
+                f"{owner}: expected tokens to be on the device of the parameters, "
                 f"{self.head.weight.device}, but got tokens on {tokens.device}"
             )
         if tokens.dim() not in (1, 2) or tokens.shape[-1] > self.max_length:

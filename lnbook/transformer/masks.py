@@ -1,4 +1,4 @@
-"""Attention masks in PyTorch's convention, merged into the one mask that the kernel takes."""
+"""Attention masks in PyTorch's convention, merged into the single mask that the kernel takes."""
 
 import functools
 import math
@@ -21,23 +21,23 @@ def merge_masks(
 ) -> tuple[Tensor | None, bool]:
     r"""Merge everything that hides keys into one mask for `scaled_dot_product_attention`.
 
-    In the given masks, as in `torch.nn.MultiheadAttention`, True **hides** a key and a float is
-    added to its score. In the merged mask, as in `scaled_dot_product_attention`, True **shows**
-    a key. A key is shown where every given mask shows it.
+    In the input masks, as in `torch.nn.MultiheadAttention`, True **hides** a key, and floats are
+    added to the scores. In the merged mask, as in `scaled_dot_product_attention`, True makes a key
+    **visible**. A key is visible only if no mask hides it.
 
     Args:
         query: the projected queries, of shape `(N, nhead, L, head_dim)`.
-        attn_mask: bool or floating, of shape `(L, L)` (query, key) or `(N * nhead, L, L)`.
-        key_padding_mask: bool or floating, of shape `(N, L)`.
-        is_causal: whether a query sees no later key.
+        attn_mask: bool or floating-point, of shape `(L, L)` (query, key) or `(N * nhead, L, L)`.
+        key_padding_mask: bool or floating-point, of shape `(N, L)`.
+        is_causal: whether later keys are hidden from a query.
 
     Returns:
-        The mask, and whether the kernel shall hide later keys by itself. There is no mask where
-        none was given: causality alone needs no tensor.
+        The mask, and whether the kernel should hide later keys itself. The mask is None if none was
+        given: causality alone needs no tensor.
 
     Raises:
         TypeError: a mask is not a tensor.
-        RuntimeError: the dtype, shape or device of a mask does not fit.
+        RuntimeError: the dtype, shape or device of a mask is wrong.
 
     Example:
         >>> padding = torch.tensor([[False, False, True]])
@@ -84,6 +84,6 @@ def _check_mask(mask: Any, name: str, query: Tensor, shapes: list[tuple[int, ...
         )
     if mask.device != query.device:
         raise RuntimeError(
-            f"attention: expected the {name} on the device of the input, {query.device}, "
+            f"attention: expected the {name} to be on the device of the input, {query.device}, "
             f"but got it on {mask.device}"
         )

@@ -1,4 +1,4 @@
-"""Norms of the transformer by name or by factory."""
+"""Norms for transformers, by name or from a factory."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -23,15 +23,15 @@ def make_norm(
     device: Device = None,
     dtype: torch.dtype | None = None,
 ) -> nn.Module:
-    """Make a norm over the last dimension, given its name or a factory.
+    """Create a norm over the last dimension from its name or a factory.
 
     Args:
         norm: `"layer_norm"`, `"rms_norm"`, `"dyt"`, `"none"` (the identity), or a callable that
             takes the number of features and returns a module.
         features: size of the last dimension of the norm's input.
-        eps: what `"layer_norm"` and `"rms_norm"` add to the variance or mean square.
+        eps: value that `"layer_norm"` and `"rms_norm"` add to the variance or mean square.
         bias: whether `"layer_norm"` and `"dyt"` learn a bias.
-        device: where the parameters are moved.
+        device: device to which the parameters are moved.
         dtype: dtype of the parameters; PyTorch's default dtype if None.
 
     Returns:
@@ -40,7 +40,7 @@ def make_norm(
     Raises:
         TypeError: `norm` is neither a string nor callable, or it returns something other than
             a module.
-        ValueError: there is no norm of that name.
+        ValueError: there is no norm with that name.
 
     Example:
         >>> make_norm("layer_norm", 4, eps=1e-6)

@@ -676,7 +676,7 @@ def of_helpers() -> Iterator[Row]:
     yield row(worked.normalize, partial(worked.normalize, [1.0], -1.0), ValueError, "eps", "-1.0")
     f = worked.affine
     yield row(
-        f, partial(f, [1.0], [1.0, 2.0], [1.0]), ValueError, "affine", "one length", "1, 2, 1"
+        f, partial(f, [1.0], [1.0, 2.0], [1.0]), ValueError, "affine", "equal length", "1, 2, 1"
     )
 
 
@@ -695,8 +695,8 @@ def of_training() -> Iterator[Row]:
     def first(*arguments: Any, **options: Any) -> Any:
         return next(t.minibatches(*arguments, **{"batch_size": 2, "steps": 1, **options}))
 
-    yield row(f, partial(first, RNG, x, x[:4]), ValueError, name, "one length", "[4, 5]")
-    yield row(f, partial(first, RNG), ValueError, name, "one length", "[]")
+    yield row(f, partial(first, RNG, x, x[:4]), ValueError, name, "equal length", "[4, 5]")
+    yield row(f, partial(first, RNG), ValueError, name, "equal length", "[]")
     yield row(f, partial(first, RNG, x, batch_size=6), ValueError, name, "1 to 5", "6")
     yield row(f, partial(first, RNG, x, batch_size=0), ValueError, name, "1 to 5", "0")
     yield row(f, partial(first, RNG, x, batch_size=2.0), TypeError, name, "integer", "2.0")

@@ -46,13 +46,14 @@ def test_shapes():
 
 @pytest.mark.parametrize("shape", [(), (-1,), (2, -1), (-3, 4)])
 def test_shapes_without_a_size_or_with_a_negative_one_are_refused(shape):
-    with pytest.raises(RuntimeError, match="^f: expected normalized_shape to hold at least one"):
+    with pytest.raises(RuntimeError, match="^f: expected normalized_shape to have at least one"):
         checked_shape(shape, "f")
 
 
 @pytest.mark.parametrize("size", [True, 2.0, "2", None])
 def test_what_is_no_integer_is_refused(size):
-    with pytest.raises(TypeError, match="^f: expected normalized_shape to hold integers, but got"):
+    expected = "^f: expected normalized_shape to contain integers, but got"
+    with pytest.raises(TypeError, match=expected):
         checked_shape((3, size), "f")
     with pytest.raises(TypeError, match="^f: expected n to be an integer, but got"):
         checked_count(size, "n", "f")

@@ -103,7 +103,7 @@ def module_twice() -> nn.Module:
     ("model", "norm", "linears", "error", "message"),
     [
         (tied(), "encoder.norm", ["head"], ValueError, "token_embedding.weight and head.weight"),
-        (module_twice(), "0", ["1"], ValueError, "stands at 0 and 2"),
+        (module_twice(), "0", ["1"], ValueError, "used once, but got the same one at 0 and 2"),
         (nn.Sequential(nn.LayerNorm(4), nn.Linear(3, 4)), "0", ["1"], ValueError, "reads 3"),
         (nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4)), "0", [], ValueError, "at least one"),
         (nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4)), "0", "1", TypeError, "list of paths"),

@@ -235,7 +235,7 @@ def test_the_defaults_are_pytorchs(function):
 
 
 def test_a_group_with_one_value_is_refused_in_a_lone_sample_only():
-    with pytest.raises(ValueError, match="more than one value in a group"):
+    with pytest.raises(ValueError, match="more than one value per group"):
         group_norm(torch.ones(1, 2, 1), 2)
     x = random_tensors((2, 2, 1))[0]
     for groups in (1, 2):
@@ -264,7 +264,7 @@ REFUSED = [
     (batch_norm, (None, None, None), TypeError, "input to be a tensor, but got NoneType"),
     (batch_norm, (X, None, None), RuntimeError, "running_mean to be a tensor .* None"),
     (batch_norm, (X, C, None), RuntimeError, "running_var to be a tensor .* None"),
-    (batch_norm, (X, C, None, None, None, True), ValueError, "both tensors or both None"),
+    (batch_norm, (X, C, None, None, None, True), ValueError, "both be tensors or both None"),
     (
         batch_norm,
         (X, torch.ones(4), torch.ones(4)),
@@ -294,7 +294,7 @@ REFUSED = [
     (group_norm, (X, 2), RuntimeError, r"divisible by num_groups=2, but got .*\(4, 3, 2\)"),
     (group_norm, (X[0, 0], 1), RuntimeError, r"\(N, C, \*\) .* but got input of shape \(2,\)"),
     (group_norm, (X, 1.0), TypeError, "num_groups to be an integer, but got 1.0 of type float"),
-    (group_norm, (X[:1, :1, :1], 1), ValueError, "more than one value in a group"),
+    (group_norm, (X[:1, :1, :1], 1), ValueError, "more than one value per group"),
     (group_norm, (X, 1, torch.ones(4)), RuntimeError, r"weight .*\(3,\), but got .*\(4,\)"),
     (group_norm, (X.long(), 1), NotImplementedError, "but got torch.int64"),
     (instance_norm, (X[:, :, 0],), ValueError, r"more than one position .*\(4, 3\)"),

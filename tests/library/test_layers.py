@@ -189,14 +189,22 @@ def test_gradients_reach_every_parameter_through_a_stack():
 
 
 BAD_ARGUMENTS = [
-    ({"normalized_shape": 4.0}, TypeError, "an integer or some integers, but got 4.0 .* float"),
-    ({"normalized_shape": "4"}, TypeError, "an integer or some integers, but got '4' .* str"),
-    ({"normalized_shape": None}, TypeError, "an integer or some integers, but got None"),
-    ({"normalized_shape": True}, TypeError, "to hold integers, but got True of type bool"),
-    ({"normalized_shape": (2, 4.0)}, TypeError, "to hold integers, but got 4.0 of type float"),
-    ({"normalized_shape": ["a"]}, TypeError, "to hold integers, but got 'a' of type str"),
-    ({"normalized_shape": -1}, RuntimeError, r"no negative one, but got .*\(-1,\)"),
-    ({"normalized_shape": (4, -1)}, RuntimeError, r"no negative one, but got .*\(4, -1\)"),
+    (
+        {"normalized_shape": 4.0},
+        TypeError,
+        "an integer or a sequence of integers, but got 4.0 .* float",
+    ),
+    (
+        {"normalized_shape": "4"},
+        TypeError,
+        "an integer or a sequence of integers, but got '4' .* str",
+    ),
+    ({"normalized_shape": None}, TypeError, "an integer or a sequence of integers, but got None"),
+    ({"normalized_shape": True}, TypeError, "to contain integers, but got True of type bool"),
+    ({"normalized_shape": (2, 4.0)}, TypeError, "to contain integers, but got 4.0 of type float"),
+    ({"normalized_shape": ["a"]}, TypeError, "to contain integers, but got 'a' of type str"),
+    ({"normalized_shape": -1}, RuntimeError, r"no negative sizes, but got .*\(-1,\)"),
+    ({"normalized_shape": (4, -1)}, RuntimeError, r"no negative sizes, but got .*\(4, -1\)"),
     ({"dtype": torch.int64}, RuntimeError, "dtype to be float16, .* but got torch.int64"),
     ({"dtype": "float32"}, TypeError, "a torch.dtype, but got 'float32' of type str"),
 ]

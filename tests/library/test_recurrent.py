@@ -597,7 +597,7 @@ def test_arguments_are_shown_only_where_they_are_not_the_default():
 
 
 def test_useless_dropout_warns():
-    with pytest.warns(UserWarning, match="dropout=0.5 does nothing with num_layers=1"):
+    with pytest.warns(UserWarning, match="dropout=0.5 has no effect with num_layers=1"):
         LayerNormLSTM(3, 5, dropout=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,7 +1,7 @@
-"""What the checkers share: verdicts, how answers are read, and how known mistakes are named.
+"""Shared code of the checkers: verdicts, parsing answers and recognizing common mistakes.
 
-A checker compares an answer with the right one and with the answers that known mistakes give, so
-that it can say what went wrong rather than only that something did.
+A checker compares an answer with the right one and with those that common mistakes produce, so that
+it can say what went wrong, not just that something did.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 Arguments = ParamSpec("Arguments")
 
 
-class NotYet(Exception):  # noqa: N818, since for the reader it is no error
+class NotYet(Exception):  # noqa: N818, since for the reader it isn't an error
     """What to tell the reader about an answer that isn't right yet.
 
     Example:
@@ -58,12 +58,12 @@ class Verdict:
     message: str
 
     def __repr__(self) -> str:
-        """What a notebook shows."""
+        """The text that a notebook shows."""
         return f"{'Correct.' if self.correct else 'Not yet.'} {self.message}"
 
 
 def checker(check: Callable[Arguments, str]) -> Callable[Arguments, Verdict]:
-    """Make a checker of a function that returns its praise, or raises `NotYet`.
+    """Turn a function that returns praise or raises `NotYet` into a checker.
 
     Example:
         >>> @checker
@@ -89,15 +89,15 @@ def checker(check: Callable[Arguments, str]) -> Callable[Arguments, Verdict]:
 
 
 def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array:
-    """Read an answer as float64 numbers of a shape.
+    """Convert an answer to float64 numbers of a given shape.
 
     Args:
-        answer: what the reader gave: numbers, an array or a tensor.
-        shape: the shape that is asked for.
-        what: how to call the answer, for example "Your mean".
+        answer: the reader's answer: numbers, an array or a tensor.
+        shape: the expected shape.
+        what: what to call the answer, for example "Your mean".
 
     Raises:
-        NotYet: the answer is missing, is something else, or has NaN or infinity in it.
+        NotYet: the answer is missing, is something else, or contains NaN or infinity.
 
     Example:
         >>> as_array([1, 2.5], (2,), "Your row")
@@ -121,12 +121,12 @@ def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array:
         given = f"has the shape {array.shape}" if array.shape else "is one number"
         raise NotYet(f"{what} should be {wanted}, but {given}.")
     if not np.isfinite(array).all():
-        raise NotYet(f"{what} holds NaN or infinity.")
+        raise NotYet(f"{what} contains NaN or infinity.")
     return array
 
 
 def as_count(answer: Any, what: str) -> int:
-    """Read an answer as a whole number; 392.0 is one, too.
+    """Convert an answer to a whole number; 392.0 counts as one, too.
 
     Raises:
         NotYet: the answer is missing, or something else.
@@ -152,14 +152,14 @@ def as_count(answer: Any, what: str) -> int:
 
 @contextmanager
 def running(what: str = "Your function", context: str = "") -> Iterator[None]:
-    """Tell the reader of an error that what they wrote raises inside the block.
+    """Tell the reader about an error that their code raises inside the block.
 
     Args:
-        what: what raises, for example "Your test".
-        context: what to tell of its arguments, for example their shapes.
+        what: what to call their code, for example "Your test".
+        context: what to say about its arguments, for example their shapes.
 
     Raises:
-        NotYet: something is raised inside the block.
+        NotYet: the block raises an error.
 
     Example:
         >>> with running("Your loop"):
@@ -181,16 +181,16 @@ def running(what: str = "Your function", context: str = "") -> Iterator[None]:
 def run_answer(
     function: Callable[..., Any], *given: Any, context: str, hint: str = "a new array"
 ) -> Any:
-    """Call the reader's function with copies of arguments, and return what it returns.
+    """Call the reader's function with copies of the arguments, and return its result.
 
     Args:
-        function: what the reader wrote.
-        given: its arguments; arrays, tensors and numbers.
-        context: what to tell of them if the function raises, for example their shapes.
-        hint: what to compute instead of changing an argument.
+        function: the reader's function.
+        given: its arguments: arrays, tensors and numbers.
+        context: what to say about them if the function raises, for example their shapes.
+        hint: what to compute instead of modifying an argument.
 
     Raises:
-        NotYet: the function raises, returns nothing or changes what it was given.
+        NotYet: the function raises, returns nothing or modifies an argument.
 
     Example:
         >>> x = np.ones((2, 3))
@@ -218,13 +218,13 @@ def judge(
     otherwise: str,
     tolerance: float = 1e-9,
 ) -> None:
-    """Compare an answer with the right one, then with those of known mistakes.
+    """Compare an answer with the right one, then with those of common mistakes.
 
     Args:
-        answer: what the reader gave.
-        expected: what is right, of the same shape.
-        mistakes: for each message the answer that this mistake gives (or how to compute it).
-        otherwise: the message if no known mistake fits.
+        answer: the reader's answer.
+        expected: the right answer, with the same shape.
+        mistakes: for each message, the answer that this mistake produces (or how to compute it).
+        otherwise: the message if no known mistake matches.
         tolerance: the largest difference that still counts as equal.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Arrows, boxes and tables that the figures are made of."""
+"""Building blocks of figures: arrows, boxes and tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def box(
     linewidth: float = 1.8,
     **options: Any,
 ) -> None:
-    """Draw a white box with round corners."""
+    """Draw a white box with rounded corners."""
     corner = (center[0] - width / 2, center[1] - height / 2)
     axes.add_patch(
         FancyBboxPatch(
@@ -61,7 +61,7 @@ def cells(
     linewidth: float,
     fontsize: float,
 ) -> None:
-    """Draw a cell for each mark: filled with the first word, or empty with the second."""
+    """Draw a cell for each mark: filled, with the first word, or empty, with the second."""
     for (row, column), mark in np.ndenumerate(marks):
         axes.add_patch(
             Rectangle(

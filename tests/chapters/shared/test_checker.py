@@ -70,8 +70,8 @@ def test_as_array_reads_numbers(answer: object) -> None:
         ([1, 2, 3], (2,), "should be numbers of shape (2,), but has the shape (3,)."),
         ([[1, 2]], (2,), "should be numbers of shape (2,), but has the shape (1, 2)."),
         (1, (2,), "Your answer should be numbers of shape (2,), but is one number."),
-        ([1, np.nan], (2,), "Your answer holds NaN or infinity."),
-        (-np.inf, (), "Your answer holds NaN or infinity."),
+        ([1, np.nan], (2,), "Your answer contains NaN or infinity."),
+        (-np.inf, (), "Your answer contains NaN or infinity."),
     ],
 )
 def test_as_array_says_what_is_wrong(answer: object, shape: tuple[int, ...], message: str) -> None:
