@@ -670,6 +670,15 @@ def of_helpers() -> Iterator[Row]:
     f, name = notebook.set_up, "set_up"
     yield row(f, partial(f, 0.5), TypeError, name, "seed", "integer", "0.5")
     yield row(f, partial(f, -1), ValueError, name, "seed", "0 to", "-1")
+    f, name = notebook.checks, "checks"
+    yield row(f, partial(f, {}), ValueError, name, "at least one statement", "none")
+    for bad in (1, 0.0, "yes", None, np.array([True, False])):
+        yield row(f, partial(f, {"a": bad}), TypeError, name, "True or False for 'a'", repr(bad))
+    f, name = notebook.table, "table"
+    show = partial(f, columns=("row", "a", "b"))
+    yield row(f, partial(show, {}), ValueError, name, "at least one row", "none")
+    yield row(f, partial(show, {"a": (1, 2, 3)}), ValueError, name, "2 values", "'a'", "got 3")
+    yield row(f, partial(show, {"a": (1, 2)}, digits=(1,)), ValueError, name, "digits", "2", "1")
     for f in (worked.mean, worked.variance, worked.normalize):
         yield row(f, partial(f, [[1.0]]), ValueError, "(H,)", "(1, 1)")
         yield row(f, partial(f, [1.0, NAN]), ValueError, "finite", "nan")
