@@ -1,7 +1,7 @@
 """The experiment of the chapter on the family: a small convnet on digits, one norm at a time.
 
-All runs are in float64, and their random numbers come from NumPy, so that they are the same on
-every processor.
+All runs are in float64 and get their random numbers from NumPy, so they're the same on every
+processor.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ BATCH = 32
 EPS = 1e-5
 
 HEADS = ("pooled", "signed", "flat")
-ORDER, SIGNS = 1, 2  # the weights start from the seed alone; these have generators of their own
+ORDER, SIGNS = 1, 2  # these have their own generators; the weights use the seed alone
 
 
 class ScaleAndShift(nn.Module):
-    r"""Scale and shift each channel, and normalize nothing: what the others do after their norm.
+    r"""Scale and shift each channel without normalizing, as the other kinds do after their norm.
 
     Args:
         channels: the size of the second dimension of the input.
@@ -64,15 +64,15 @@ class ScaleAndShift(nn.Module):
 
 
 class SignedMean(nn.Module):
-    """Average each channel over all pixels after giving each pixel a fixed sign at random.
+    """Average each channel over all pixels after giving each pixel a fixed random sign.
 
-    As many numbers come out as of global average pooling, and nothing is learned here either; but
-    where in the map a value stands makes a difference.
+    Like global average pooling, it returns one number per channel and learns nothing, but here
+    the position of a value in the map makes a difference.
 
     Args:
         channels: the size of the second dimension of the input.
         side: height and width of the input.
-        rng: what the signs are drawn from.
+        rng: the generator of the signs.
 
     Example:
         >>> SignedMean(2, 4, np.random.default_rng(0))(torch.ones(3, 2, 4, 4)).shape
@@ -107,7 +107,7 @@ class ChannelsLast(nn.Module):
         self.layer = layer
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the layer makes of `x`, of shape `(N, C, H, W)`."""
+        """Return the layer's output for `x`, of shape `(N, C, H, W)`."""
         y: Tensor = self.layer(x.permute(0, 2, 3, 1))
         return y.permute(0, 3, 1, 2)
 
@@ -129,23 +129,23 @@ KINDS: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
 
 
 def convnet(kind: str, head: str = "pooled", seed: int = 0) -> nn.Sequential:
-    r"""Build a convnet for digits: three times convolution, norm and ReLU, then a linear layer.
+    r"""Build a convnet for digits: convolution, norm and ReLU, three times, then a linear layer.
 
-    The convolutions (3 x 3, 12 channels, no bias) leave maps of 4 x 4. Convolutions and linear
-    layer start from `seed` alone, so that all kinds start alike.
+    The convolutions (3 x 3, 12 channels, no bias) return maps of 4 x 4. The weights of the
+    convolutions and the linear layer depend on `seed` alone, so they're the same for all kinds.
 
     Args:
         kind: the norm, one of `KINDS`.
         head: what the linear layer sees: "pooled", the mean of each channel over all pixels;
-            "signed", the same after each pixel got a fixed sign at random; or "flat", every
+            "signed", the same after each pixel was given a fixed random sign; or "flat", every
             number of the map.
-        seed: what the weights start from.
+        seed: the seed of the weights.
 
     Returns:
         A model in float64, from `(N, 1, 8, 8)` to `(N, 10)`.
 
     Raises:
-        ValueError: `kind` or `head` is not known.
+        ValueError: `kind` or `head` is unknown.
 
     Example:
         >>> convnet("LN2d")(torch.zeros(5, 1, 8, 8, dtype=torch.float64)).shape
@@ -193,12 +193,12 @@ def digit_images() -> Tensor:
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model and how it got there.
+    """A trained model, and its accuracy along the way.
 
     Attributes:
         model: the model, in evaluation mode.
         steps: the steps after which it was tested, counted from 1.
-        accuracies: the share of the test digits that it named rightly after these steps.
+        accuracies: its test accuracy after these steps.
 
     Example:
         >>> run = train("LN2d", steps=4, every=2)
@@ -221,21 +221,22 @@ def train(
 ) -> Run:
     """Train the convnet on the digits, with Adam and batches of 32.
 
-    Weights and batches follow from `seed`, so that all kinds start alike and see the same.
+    Weights and batches depend on `seed` alone, so all kinds start from the same weights and see
+    the same batches.
 
     Args:
         kind: the norm, one of `KINDS`.
         head: "pooled", "signed" or "flat", as for `convnet`.
-        seed: what weights and batches start from.
+        seed: the seed of the weights and batches.
         steps: how many batches.
         lr: the learning rate.
-        every: after how many steps to test; 0 for only once, at the end.
+        every: test after every so many steps; 0 to test only once, at the end.
 
     Returns:
         The model and its accuracies.
 
     Raises:
-        ValueError: `kind` or `head` is not known.
+        ValueError: `kind` or `head` is unknown.
 
     Example:
         >>> run = train("GN(1)", steps=2, every=1)
@@ -266,18 +267,18 @@ def train(
 
 @torch.no_grad()
 def accuracy(model: nn.Module, change: Callable[[Tensor], Tensor] | None = None) -> float:
-    """Return the share of the test digits that a model names rightly.
+    """Return the test accuracy of a model on the digits.
 
     Args:
-        model: from `(N, 1, 8, 8)` in float64 to `(N, 10)`. Its mode is left as it is.
-        change: is applied to the 450 images first, pixels 0 (paper) to 1 (ink).
+        model: from `(N, 1, 8, 8)` in float64 to `(N, 10)`. Its mode isn't changed.
+        change: applied to the 450 images first, whose pixels go from 0 (paper) to 1 (ink).
 
     Returns:
         A number from 0 to 1.
 
     Example:
         >>> model = convnet("none")
-        >>> 0.0 <= accuracy(model) <= 0.5  # not trained
+        >>> 0.0 <= accuracy(model) <= 0.5  # untrained
         True
     """
     images = digit_images()

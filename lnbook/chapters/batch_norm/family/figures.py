@@ -16,20 +16,20 @@ __all__ = ["curves", "members", "table"]
 
 
 def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequence[str]) -> Figure:
-    """Draw several arrays as blocks of cells, two in a row, and color the cells that share a mean.
+    """Draw arrays as blocks of cells, two in a row, and color the cells that share a mean.
 
     Args:
-        panels: for each block its title and a boolean array of three axes, as for
+        panels: the title of each block and its boolean array of three axes, as for
             `lnbook.chapters.shared.block_figures.blocks`.
-        names: what to write at the three axes.
-        notes: what to write under each block, one line or two for each.
+        names: the labels of the three axes.
+        notes: what to write under each block, in one or two lines.
 
     Returns:
         The blocks in two columns.
 
     Raises:
-        ValueError: if there is no panel, an array does not have three axes, or the number of
-            names or notes does not fit.
+        ValueError: there is no panel, an array doesn't have three axes, or the number of names
+            or notes doesn't fit.
 
     Example:
         >>> shares = np.zeros((2, 3, 4), dtype=bool)
@@ -65,14 +65,14 @@ def table(marks: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> Figu
 
     Args:
         marks: True for yes, shape `(rows, columns)`.
-        rows: what the rows are.
-        columns: what the columns are.
+        rows: the names of the rows.
+        columns: the names of the columns.
 
     Returns:
-        A table of cells: filled with "yes", or empty with "no".
+        A table of cells, filled and labeled "yes", or empty and labeled "no".
 
     Raises:
-        ValueError: if the names do not fit the marks.
+        ValueError: the names don't fit the marks.
 
     Example:
         >>> figure = table([[True, False]], ["batch normalization"], ["example", "channel"])
@@ -100,20 +100,20 @@ def curves(
     *,
     logarithmic: bool = False,
 ) -> Figure:
-    """Draw accuracies against something, a panel for each setting.
+    """Draw accuracies against something, with one panel for each setting.
 
     Args:
-        panels: for each panel its title and its lines: the name and the accuracies, shape `(K,)`.
+        panels: the title of each panel and its lines, each a name and accuracies of shape `(K,)`.
         at: where the accuracies were measured, shape `(K,)`.
-        label: what `at` is.
+        label: the label of the horizontal axis.
         logarithmic: whether the horizontal axis is logarithmic.
 
     Returns:
-        Panels, one below the other, on one scale, with one legend: all panels have the same lines.
+        Panels stacked vertically on a common scale, with one legend for all of them.
 
     Raises:
-        ValueError: if there is no panel, the panels have different lines, or there are more than
-            seven.
+        ValueError: there is no panel, the panels have different lines, or there are more than
+            seven lines.
 
     Example:
         >>> lines = {"LN": [0.8, 0.9], "BN": [0.7, 0.95]}

@@ -1,4 +1,4 @@
-"""The checkers on the family: right answers pass, known mistakes are named."""
+"""Checkers on the family: right answers pass, known mistakes are named."""
 
 import numpy as np
 import pytest
@@ -53,6 +53,35 @@ def group_norm_last(x, groups):
 
 def last_by_permuting(x, groups):
     return functional.group_norm(x.permute(0, 3, 1, 2), groups).permute(0, 2, 3, 1)
+
+
+def spread_left(m, s):
+    return s / np.sqrt(m**2 + s**2)
+
+
+@pytest.mark.parametrize(("m", "s"), exercises.ROWS)
+def test_the_formula_is_the_spread_of_rms_norm(m: float, s: float) -> None:
+    row = torch.from_numpy(np.random.default_rng(0).normal(size=1000))
+    row = m + s * (row - row.mean()) / row.std(correction=0)
+    normalized = functional.rms_norm(row, row.shape, eps=0.0)
+    assert float(normalized.std(correction=0)) == pytest.approx(spread_left(m, s))
+
+
+@pytest.mark.parametrize("largest", [0.14, 0.1425, np.float64(1 / 7), torch.tensor(0.142)])
+def test_offset(largest: object) -> None:
+    assert exercises.check_offset(spread_left, largest).correct
+    other_form = exercises.check_offset(lambda m, s: (1 + (m / s) ** 2) ** -0.5, largest)
+    assert other_form.correct
+    for message, wrong in exercises.SPREAD_MISTAKES.items():
+        assert exercises.check_offset(wrong, largest) == Verdict(False, message)
+    assert "divided by its root mean square" in exercises.check_offset(min, largest).message
+
+
+def test_largest_offset() -> None:
+    for message, wrong in exercises.LARGEST_MISTAKES.items():
+        assert exercises.check_offset(spread_left, wrong) == Verdict(False, message)
+    assert "solve for m / s" in exercises.check_offset(spread_left, 0.2).message
+    assert exercises.check_offset(spread_left).message == "largest is still missing."
 
 
 RIGHT = ""
