@@ -1,1 +1,1 @@
-"""Turns chapters into executed references and into the site: see CONTRIBUTING.md."""
+"""Turns chapters into executed references and a website: see CONTRIBUTING.md."""

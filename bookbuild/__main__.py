@@ -1,6 +1,6 @@
 """The commands behind the Makefile's targets.
 
-Sphinx and all that comes with it take seconds to import: only where they are needed.
+Sphinx and its dependencies take seconds to import, so each command imports only what it needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bookbuild.site.offered import PDF_NAME, PDF_VARIABLE
 
 
 def main() -> int:
-    """Run one command; return 0 if it did what was asked, else 1."""
+    """Run one command; return 0 on success and 1 on failure."""
     options = _parser().parse_args()
     run = _build if options.command in ("book", "pdf") else _run
     try:
@@ -41,7 +41,7 @@ def _build(options: argparse.Namespace, root: Path) -> None:
     from bookbuild.book import Book
     from bookbuild.site.build import build
 
-    # Pages are trees of many small objects: Python's default looks for cycles in them all the time.
+    # Pages are trees of many small objects: with the default threshold, Python keeps collecting.
     gc.set_threshold(200_000, 20, 100)
     build(Book(root), quiet=not options.verbose)
 
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace, root: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bookbuild", description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path(), help="the folder of the book")
+    parser.add_argument("--root", type=Path, default=Path(), help="the book's folder")
     commands = parser.add_subparsers(dest="command", required=True)
 
     def add(name: str, what: str, names: str = "", example: str = "") -> argparse.ArgumentParser:
@@ -83,15 +83,18 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     for name, what in (("book", "build the site"), ("pdf", "build the site and print it as a PDF")):
-        add(name, what).add_argument("--verbose", action="store_true", help="show what Sphinx does")
+        add(name, what).add_argument("--verbose", action="store_true", help="show Sphinx's output")
     add("chapter", "start a chapter from the template").add_argument("name", help="part/chapter")
-    notebooks = add("notebooks", "renew the references", "chapter", "such as formula/step-by-step")
+    notebooks = add("notebooks", "update the references", "chapter", "such as formula/step-by-step")
     notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
     add("lint", "check the code cells of chapters")
-    add("check-links", "ask for every address outside (needs a network)")
-    add("differences", "how the references differ from the last commit")
+    add("check-links", "check every external link (needs a network)")
+    add("differences", "show how the references differ from the last commit")
     update = add(
-        "update-pins", "raise the pinned versions", "packages", "only these and their needs"
+        "update-pins",
+        "upgrade the pinned versions",
+        "packages",
+        "only these and their dependencies",
     )
     update.add_argument("--index", default="", help="an extra package index")
     again = add(
@@ -99,16 +102,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     again.add_argument("--settings", nargs="+", default=[], help="such as noise-0; default: all")
     again.add_argument(
-        "--changed", action="store_true", help="only what changed since its outputs were the same"
+        "--changed", action="store_true", help="only what has changed since its last success"
     )
-    bugs = add("bugs", "put known bugs into copies of lnbook", "bug", "such as 'std for var'")
-    bugs.add_argument("--all", action="store_true", help="every chapter, not up to the first red")
-    add("costs", "show how long each chapter ran and its peak memory")
-    add("licenses", "list the licenses of what is used")
+    bugs = add("bugs", "inject known bugs into copies of lnbook", "bug", "such as 'std for var'")
+    bugs.add_argument("--all", action="store_true", help="every chapter, even after one has failed")
+    add("costs", "show each chapter's running time and peak memory")
+    add("licenses", "list the licenses of everything the book uses")
     return parser
 
 
 if __name__ == "__main__":
     status = main()
-    gc.freeze()  # Python would look through millions of nodes for what it may free, then end
+    gc.freeze()  # otherwise Python searches millions of nodes for garbage as it exits
     raise SystemExit(status)

@@ -1,4 +1,4 @@
-"""Where the parts of the book are, and which chapters it has."""
+"""Knows where everything in the book is, and which chapters it has."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NOT_PAGES = ("_static", "_extra", "_templates")
 
 @dataclass(frozen=True)
 class Book:
-    """The folders of one book; every path follows from its root."""
+    """The folders of one book, all derived from its root."""
 
     root: Path
 
     @property
     def source(self) -> Path:
-        """The folder of the pages."""
+        """The folder with the pages."""
         return self.root / "book"
 
     @property
@@ -33,7 +33,7 @@ class Book:
 
     @property
     def config(self) -> Path:
-        """The configuration of Jupyter Book."""
+        """Jupyter Book's configuration."""
         return self.root / "_config.yml"
 
     @property
@@ -43,7 +43,7 @@ class Book:
 
     @property
     def project(self) -> Path:
-        """The metadata of lnbook, with its dependencies."""
+        """The metadata of lnbook, including its dependencies."""
         return self.root / "pyproject.toml"
 
     @property
@@ -58,12 +58,12 @@ class Book:
 
     @property
     def references(self) -> Path:
-        """The folder of the executed reference notebooks."""
+        """The folder with the executed reference notebooks."""
         return self.root / "tests" / "notebooks"
 
     @property
     def build(self) -> Path:
-        """The folder of everything that is built."""
+        """The folder for everything that is built."""
         return self.root / "_build"
 
     @property
@@ -72,15 +72,15 @@ class Book:
         return self.build / "html"
 
     def show(self, path: Path) -> str:
-        """A path as a person at the root would type it."""
+        """A path relative to the root, as you would type it there."""
         return path.relative_to(self.root).as_posix()
 
     @cached_property
     def pages(self) -> tuple[str, ...]:
-        """The names of all pages in the order of the table of contents.
+        """The names of all pages, in the order of the table of contents.
 
         Raises:
-            BookError: if the table and the folder disagree.
+            BookError: if the table of contents and the folder disagree.
         """
         try:
             listed = tuple(parse_toc_yaml(self.toc))
@@ -98,7 +98,7 @@ class Book:
             if name not in on_disk
         ]
         unlisted = [
-            f"{self.show(self.source)}/{name}.md: is not listed in {self.show(self.toc)}"
+            f"{self.show(self.source)}/{name}.md: not listed in {self.show(self.toc)}"
             for name in sorted(on_disk.difference(listed))
         ]
         if missing or unlisted:
@@ -107,10 +107,10 @@ class Book:
 
     @cached_property
     def chapters(self) -> tuple[Chapter, ...]:
-        """The pages that hold code cells, read and checked, in the order of the contents.
+        """The pages with code cells, read and checked, in the order of the table of contents.
 
         Raises:
-            BookError: if a page cannot be read or names a kernel that is not installed.
+            BookError: if a page can't be read or names a kernel that isn't installed.
         """
         chapters: list[Chapter] = []
         problems: list[str] = []
@@ -128,19 +128,19 @@ class Book:
         return tuple(chapters)
 
     def named(self, names: Sequence[str]) -> list[Chapter]:
-        """The chapters of these names.
+        """The chapters with these names.
 
         Raises:
-            BookError: if there is no chapter of a name.
+            BookError: if a name isn't the name of a chapter.
         """
         chapters = {chapter.name: chapter for chapter in self.chapters}
         unknown = [name for name in names if name not in chapters]
         if unknown:
             raise BookError(
-                f"no chapter is called {', '.join(unknown)}; there are: {', '.join(chapters)}"
+                f"no chapter named {', '.join(unknown)}; choose from {', '.join(chapters)}"
             )
         return [chapters[name] for name in names]
 
     def reference(self, chapter: Chapter) -> Path:
-        """Where the executed reference of a chapter lies."""
+        """The path of a chapter's executed reference."""
         return self.references / f"{chapter.name}.ipynb"

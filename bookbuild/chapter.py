@@ -1,4 +1,4 @@
-"""One chapter: a MyST notebook read into cells, each with its line in the source."""
+"""One chapter: a MyST notebook split into cells, each with its line in the source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bookbuild.errors import BookError
 
 @cache
 def installed_kernels() -> frozenset[str]:
-    """The names of the kernels that Jupyter finds here."""
+    """The names of the Jupyter kernels installed here."""
     return frozenset(KernelSpecManager().find_kernel_specs())
 
 
@@ -37,10 +37,10 @@ class Chapter:
 
     @classmethod
     def read(cls, name: str, path: Path, shown: str) -> Chapter | None:
-        """Read one page; None if it holds no code cell.
+        """Read one page; None if it has no code cells.
 
         Raises:
-            BookError: if the front matter or a cell is malformed, or the kernel is missing.
+            BookError: if the front matter or a cell is malformed, or the kernel isn't installed.
         """
         text = path.read_text(encoding="utf-8")
         try:
@@ -55,8 +55,8 @@ class Chapter:
         if kernel is None or not is_notebook:
             missing = "'jupytext' with 'format_name: myst'" if kernel else "'kernelspec'"
             raise BookError(
-                f"{shown}: has code cells, but no {missing} in its front matter; "
-                "copy the front matter of another chapter"
+                f"{shown}: has code cells but no {missing} in its front matter; "
+                "copy the front matter from another chapter"
             )
         if kernel not in installed_kernels():
             known = ", ".join(sorted(installed_kernels()))
@@ -70,7 +70,7 @@ class Chapter:
         return code_cells(self.notebook)
 
     def where(self, index: int) -> str:
-        """The place of the code cell with this number (from 0), as file, line and cell."""
+        """The location of the code cell with this number (from 0): file, line and cell."""
         lines = [
             line
             for line, cell in zip(self.lines, self.notebook.cells, strict=True)
@@ -85,14 +85,14 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def python_of(source: str) -> str:
-    """The source of a code cell without its magics, which are no Python."""
+    """A code cell's source without its magics, which aren't Python."""
     return "\n".join(
         "pass" if line.startswith(("%", "!")) else line for line in source.splitlines()
     )
 
 
 def _make_stable(notebook: NotebookNode) -> None:
-    """Give cells ids that do not change from one reading to the next."""
+    """Give cells ids that stay the same each time the chapter is read."""
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"

@@ -1,1 +1,1 @@
-"""Puts known bugs into copies of lnbook, one at a time, and asks which chapter finds each."""
+"""Injects known bugs into copies of lnbook, one at a time, to see which chapter catches each."""

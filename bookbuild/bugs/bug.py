@@ -1,4 +1,4 @@
-"""A bug as a change of the text of one file."""
+"""A bug, described as a text replacement in one file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Bug:
     """One bug in one place.
 
     Attributes:
-        name: what is wrong, in a few words; the same in every place.
-        file: where, as a path from the root of the book.
-        before: the right text, which occurs in the file exactly once.
+        name: what is wrong, in a few words; the same for every place with this bug.
+        file: the file to change, as a path from the book's root.
+        before: the correct text, which occurs in the file exactly once.
         after: the wrong text.
     """
 
@@ -31,24 +31,24 @@ class Bug:
         return self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     def applied(self, text: str) -> str:
-        """The text of the file with the bug.
+        """The file's text with the bug in it.
 
         Raises:
-            BookError: if the right text doesn't occur in it exactly once.
+            BookError: if the correct text doesn't occur in it exactly once.
         """
         count = text.count(self.before)
         if count != 1:
             raise BookError(
-                f"{self.file}: the bug '{self.name}' replaces a text that should occur once, but "
+                f"{self.file}: the bug '{self.name}' replaces text that should occur once but "
                 f"occurs {count} times: {self.before!r}"
             )
         return text.replace(self.before, self.after)
 
     def place(self, text: str) -> str:
-        """The name of the function or class of the file that has the bug.
+        """The name of the function or class that gets the bug.
 
         Raises:
-            BookError: if the right text doesn't occur in the file exactly once.
+            BookError: if the correct text doesn't occur in the file exactly once.
         """
         self.applied(text)
         line = text[: text.index(self.before)].count("\n") + 1
@@ -60,12 +60,12 @@ class Bug:
         )
 
     def put_into(self, root: Path) -> None:
-        """Write the bug into the file of a book.
+        """Write the bug into a book's file.
 
         Raises:
-            BookError: if there is no such file, or the right text doesn't occur in it once.
+            BookError: if the file is missing, or doesn't contain the correct text exactly once.
         """
         path = root / self.file
         if not path.is_file():
-            raise BookError(f"{self.file}: does not exist, but the bug '{self.name}' changes it")
+            raise BookError(f"{self.file}: no such file, but the bug '{self.name}' changes it")
         path.write_text(self.applied(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The bugs: mistakes that real code had, each put where the chapters use the formula most."""
+"""The bugs: mistakes seen in real code, each put where the chapters use the formula most."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAST_LSTM = "lnbook/recurrent/_forward.py"
 BLOCKS = "lnbook/transformer/blocks.py"
 ENCODER = "lnbook/transformer/encoder.py"
 
-# The right lines that more than one bug changes.
+# Correct lines that more than one bug changes.
 MEAN = "mean = x.mean(axis=features, keepdims=True)\n"
 VARIANCE = "variance = ((x - mean) ** 2).mean(axis=features, keepdims=True)\n"
 RSTD = "rstd = 1.0 / np.sqrt(variance + eps)\n"

@@ -1,4 +1,4 @@
-"""Runs chapters on each bug, the likely and the cheap ones first, and prints which one finds it."""
+"""Runs chapters against each bug, likeliest and cheapest first, and prints which one catches it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_COPIED = (".git", ".venv", "_build", "build", "node_modules", "__pycache__",
 
 @dataclass(frozen=True)
 class Run:
-    """One chapter on one bug."""
+    """One chapter run with one bug."""
 
     bug: Bug
     chapter: str
@@ -33,27 +33,28 @@ class Run:
 
     @property
     def found(self) -> Difference | None:
-        """The first cell that ran and is not as its reference says: what makes a chapter red."""
+        """The first cell that ran and differs from its reference: the reason a chapter fails."""
         return next((one for one in self.result.different if one.tells), None)
 
     def __str__(self) -> str:
-        """As an entry of the table."""
+        """The run as a table entry."""
         if self.found:
             return str(self.found)
         return str(next(iter(self.result.different), "same"))
 
 
 def try_bugs(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
-    """Put in one bug at a time, and print a table of the chapters that ran on it.
+    """Inject one bug at a time, and print a table of the chapters that ran with it.
 
     Args:
-        book: the book; nothing in its folder is changed.
-        names: which bugs; all of them if empty.
-        everything: whether all chapters run that reach the bug, or those up to the first red one.
+        book: the book; its folder isn't changed.
+        names: the bugs to inject; if empty, all of them.
+        everything: whether to run every chapter that reaches the bug, or stop at the first one
+                that fails.
 
     Raises:
-        BookError: if there is no bug of a name, a bug does not fit its file, no chapter finds a
-            bug, or a chapter is red without one.
+        BookError: if a name isn't the name of a bug, a bug doesn't fit its file, no chapter
+                catches a bug, or a chapter fails even without one.
     """
     bugs = named(BUGS, names)
     imported = {chapter.name: modules(book, chapter) for chapter in book.chapters}
@@ -72,28 +73,28 @@ def try_bugs(book: Book, names: Sequence[str] = (), *, everything: bool = False)
 
 
 def named(bugs: Iterable[Bug], names: Sequence[str]) -> list[Bug]:
-    """The bugs with these names; all of them without names.
+    """The bugs with these names, or all bugs if there are no names.
 
     Raises:
-        BookError: if a name is no bug's.
+        BookError: if a name isn't the name of a bug.
     """
     listed = list(bugs)
     known = dict.fromkeys(bug.name for bug in listed)
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise BookError(f"no bug is called {', '.join(unknown)}; there are: {', '.join(known)}")
+        raise BookError(f"no bug named {', '.join(unknown)}; choose from {', '.join(known)}")
     return [bug for bug in listed if not names or bug.name in names]
 
 
 def reaching(book: Book, bug: Bug, imported: Mapping[str, Collection[str]]) -> list[Chapter]:
-    """The chapters that import the changed module, the likely and the cheap ones first.
+    """The chapters that import the changed module, likeliest and cheapest first.
 
-    Those come first that name the changed function, then those that import the fewest modules.
+    Chapters that name the changed function come first; among equals, those with fewer imports.
 
     Args:
         book: the book.
-        bug: what is changed.
-        imported: the modules that each chapter imports, by the name of the chapter.
+        bug: the bug.
+        imported: the modules that each chapter imports, keyed by the chapter's name.
     """
     place = bug.place((book.root / bug.file).read_text(encoding="utf-8"))
     word = re.compile(rf"\b{place}\b")
@@ -107,7 +108,7 @@ def reaching(book: Book, bug: Bug, imported: Mapping[str, Collection[str]]) -> l
 
 
 def attempt(book: Book, bug: Bug, chapters: Iterable[Chapter], *, everything: bool) -> list[Run]:
-    """Run chapters on a copy of the book with the bug, up to the first red one or all."""
+    """Run chapters on a copy of the book with the bug: all of them, or up to the first failure."""
     runs = []
     with copied(book) as copy:
         bug.put_into(copy.root)
@@ -132,7 +133,7 @@ def copied(book: Book) -> Iterator[Book]:
 
 def executed(copy: Book, chapter: Chapter) -> Result:
     """Compare one chapter with its reference, up to its first difference."""
-    # PYTHONPATH: else the kernel would import the installed lnbook, which has no bug.
+    # Without PYTHONPATH, the kernel would import the installed lnbook, which has no bug.
     environment = {"PYTHONPATH": str(copy.root), "OMP_NUM_THREADS": "1"}
     path = copy.show(copy.reference(chapter))
     results = compare(copy.root, [path], environment, "--numprocesses=0", "--exitfirst")
@@ -140,15 +141,15 @@ def executed(copy: Book, chapter: Chapter) -> Result:
 
 
 def unfound(bugs: Iterable[Bug], runs: Sequence[Run]) -> list[str]:
-    """A line for each bug that no chapter finds."""
+    """One line for each bug that no chapter catches."""
     found = {run.bug for run in runs if run.found}
     return [
-        f"{bug.file}: no chapter finds the bug '{bug.name}'" for bug in bugs if bug not in found
+        f"{bug.file}: no chapter catches the bug '{bug.name}'" for bug in bugs if bug not in found
     ]
 
 
 def red_anyway(book: Book, runs: Iterable[Run]) -> list[str]:
-    """A line for each chapter that a bug turned red and that is red without a bug, too."""
+    """One line for each chapter that failed with a bug but also fails without one."""
     red = {run.chapter for run in runs if run.found}
     problems = []
     with copied(book) as copy:
@@ -157,7 +158,7 @@ def red_anyway(book: Book, runs: Iterable[Run]) -> list[str]:
                 result = executed(copy, chapter)
                 if result.different or not result.cells:
                     what = ", ".join(map(str, result.different)) or "has no cells"
-                    problems.append(f"{chapter.name}: is red without a bug: {what}")
+                    problems.append(f"{chapter.name}: fails even without a bug: {what}")
     return problems
 
 

@@ -1,1 +1,1 @@
-"""Looks at pages, links, notebooks, cells and the PDF for what no reader should see."""
+"""Checks pages, links, notebooks, cells and the PDF for anything readers shouldn't see."""

@@ -1,4 +1,4 @@
-"""Looks at built pages for what no reader should see."""
+"""Checks built pages for anything readers shouldn't see."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from bs4 import BeautifulSoup, Tag
 
 FAULTS = {
     ".problematic": "an unresolved reference",
-    ".system-message": "a message of the parser",
-    ".katex-error": "a formula that cannot be read",
+    ".system-message": "a message from the parser",
+    ".katex-error": "a formula with an error",
     ".cell_output .stderr": "text on stderr",
     ".cell_output .traceback": "a traceback",
-    "div.dropdown": "a box that is to be folded, but has no title to unfold it by",
+    "div.dropdown": "a folded box without a title to click",
 }
 NAME = re.compile(r"[\w-]+")
 RAW_ROLE = re.compile(r"\{[a-z][a-z:]*\}`")
 LOADS = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
-# What was found by other checks than these does not count.
+# Results found by a different version of these checks are discarded.
 CHECKS = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 50, 160  # what search engines and shared links show
 
 
 @dataclass(frozen=True)
 class Page:
-    """What is to be known of a page, to be looked for once as long as it stays the same.
+    """What the checks need to know about a page; computed once for as long as it doesn't change.
 
     Attributes:
-        faults: what is wrong with it, whatever the other pages are.
-        description: what search engines show of it.
-        targets: where it links to inside the site, as it says so.
-        anchors: the places in it that a link can name.
+        faults: what is wrong with it, regardless of the other pages.
+        description: the description that search engines show.
+        targets: its links inside the site, as written.
+        anchors: the ids in it that links can point to.
     """
 
     faults: list[str]
@@ -47,10 +47,10 @@ class Page:
 
 
 class Pages:
-    """The pages of a site, each read when it is asked for.
+    """The pages of a site, each read when first needed.
 
     Args:
-        memory: a file with what earlier checks found, if there is one.
+        memory: a file with the results of earlier checks, if there is one.
     """
 
     def __init__(self, memory: Path | None = None) -> None:
@@ -70,19 +70,19 @@ class Pages:
         return self._of[path]
 
     def remember(self) -> None:
-        """Write down what was asked for."""
+        """Save the results of the pages that were used."""
         if self._memory:
             found = {key: asdict(page) for key, page in self._found.items()}
             self._memory.write_text(json.dumps(found), encoding="utf-8")
 
 
 def problems_of(html: Path, memory: Path | None = None) -> list[str]:
-    """Every fault of every page, a line each; pages that `memory` tells of are not read again."""
+    """Every fault on every page, one per line; pages already in `memory` aren't read again."""
     paths = sorted(
         path for path in html.rglob("*.html") if path.relative_to(html).parts[0][0] != "_"
     )
     if not paths:
-        return [f"{html}: there is no page"]
+        return [f"{html}: contains no pages"]
     pages = Pages(memory)
     found = [
         f"{path.relative_to(html).as_posix()}: {problem}"
@@ -104,7 +104,7 @@ def _look_at(text: str) -> Page:
 def _shown(soup: BeautifulSoup, text: str) -> Iterator[str]:
     for selector, what in FAULTS.items():
         if not all(name in text for name in NAME.findall(selector)):
-            continue  # looking through all of a page takes long
+            continue  # searching a whole page is slow
         for tag in soup.select(selector):
             yield f"shows {what}: {' '.join(tag.get_text().split())[:120]}"
 
@@ -113,7 +113,7 @@ def _raw_text(soup: BeautifulSoup) -> Iterator[str]:
     article = soup.find("article") or soup
     for text in article.find_all(string=RAW_ROLE):
         if not text.find_parent(["code", "pre", "script"]):
-            yield f"shows a role that was not read: {str(text).strip()[:120]}"
+            yield f"shows an unprocessed role: {str(text).strip()[:120]}"
 
 
 def _description(soup: BeautifulSoup) -> str:
@@ -125,7 +125,7 @@ def _head(soup: BeautifulSoup) -> Iterator[str]:
     length = len(_description(soup))
     if not SHORTEST_DESCRIPTION <= length <= LONGEST_DESCRIPTION:
         yield (
-            f"has a description of {length} letters, not {SHORTEST_DESCRIPTION} to "
+            f"has a description of {length} characters; expected {SHORTEST_DESCRIPTION} to "
             f"{LONGEST_DESCRIPTION}: see html_meta in the front matter"
         )
     if not (soup.title and soup.title.get_text().strip()):
@@ -166,7 +166,7 @@ def _is_outside(target: str) -> bool:
 
 
 def _names_only(tag: Tag) -> bool:
-    """Whether a link element only names an address and loads nothing from it."""
+    """Whether a link element only names a URL and loads nothing from it."""
     return tag.name == "link" and "canonical" in (tag.get("rel") or [])
 
 
@@ -185,7 +185,7 @@ def _broken_links(path: Path, pages: Pages) -> Iterator[str]:
         if not file.exists():
             yield f"links to a file that does not exist: {target}"
         elif file.suffix == ".html" and not _is_there(unquote(parts.fragment), pages[file]):
-            yield f"links to a place that does not exist: {target}"
+            yield f"links to an id that does not exist: {target}"
 
 
 def _is_there(fragment: str, page: Page) -> bool:

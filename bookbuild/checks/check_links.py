@@ -1,4 +1,4 @@
-"""Asks for every address outside the book that a page links to, with Sphinx's own link check."""
+"""Checks every external link with Sphinx's link checker."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from bookbuild.site.build import run_jupyter_book
 
 
 def check(book: Book) -> None:
-    """Ask for every address; print those that moved for good, and fail for those that are broken.
+    """Check every external link; print permanent redirects, and fail on broken links.
 
     Raises:
-        BookError: with a line for each address that is broken, or if not one could be reached.
+        BookError: with one line per broken link, or if no address could be reached.
     """
     folder = book.build / "linkcheck"
     shutil.rmtree(folder, ignore_errors=True)
-    print("Asking for every address outside (minutes)", flush=True)
+    print("Checking every external link (takes minutes)", flush=True)
     clean = run_jupyter_book(book, "linkcheck", quiet=True)
     report = folder / "output.json"
     if not report.exists():
-        raise BookError("the pages were not read: the warnings above say in which file and line")
+        raise BookError("Sphinx could not read the pages: see the warnings above")
     answers = link_report.read(report)
     kinds = ("working", "redirected", *link_report.BROKEN)
     counts = {status: link_report.count(answers, status) for status in kinds}
@@ -34,4 +34,4 @@ def check(book: Book) -> None:
     if found:
         raise BookError(*found)
     if not clean:
-        raise BookError("Sphinx warned: the warnings above say in which file and line")
+        raise BookError("Sphinx warned: see the warnings above for the file and line")

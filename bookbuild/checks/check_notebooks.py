@@ -1,4 +1,4 @@
-"""Looks at the notebooks for download for what plain Jupyter would show raw."""
+"""Checks the downloadable notebooks for markup that plain Jupyter would show raw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIRECTIVE = re.compile(r"^(:::+ *)?\{[a-z][a-z:-]*\}")
 
 
 def notebook_problems(folder: Path) -> list[str]:
-    """Every fault of every notebook in a folder, a line each."""
+    """Every fault in every notebook in a folder, one per line."""
     return [
         f"{path.relative_to(folder).as_posix()}: {problem}"
         for path in sorted(folder.rglob("*.ipynb"))
@@ -29,7 +29,7 @@ def notebook_problems(folder: Path) -> list[str]:
 
 
 def problems_in(notebook: NotebookNode) -> Iterator[str]:
-    """The faults of one notebook."""
+    """The faults in one notebook."""
     parser = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -42,13 +42,13 @@ def problems_in(notebook: NotebookNode) -> Iterator[str]:
 def _raw(tokens: list[Token]) -> Iterator[str]:
     for token in tokens:
         if token.type == "fence" and DIRECTIVE.match(token.info.strip()):
-            yield f"shows a directive that was not read: {token.info.strip()}"
+            yield f"shows an unprocessed directive: {token.info.strip()}"
         children = token.children or []
         for child, following in zip(children, [*children[1:], None], strict=False):
             if child.type != "text":
                 continue
             if following is not None and following.type == "code_inline":
                 if ROLE.search(child.content):
-                    yield f"shows a role that was not read: {child.content}`{following.content}`"
+                    yield f"shows an unprocessed role: {child.content}`{following.content}`"
             elif DIRECTIVE.match(child.content):
-                yield f"shows a directive that was not read: {child.content}"
+                yield f"shows an unprocessed directive: {child.content}"

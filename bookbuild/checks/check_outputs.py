@@ -1,4 +1,4 @@
-"""Looks at the outputs of an executed chapter for what no reference should hold."""
+"""Checks an executed chapter's outputs for anything that doesn't belong in a reference."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from lnbook._build import FIGURE_SNAPSHOT
 
 NOT_COMPARED = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
 DRAWING = "image/svg+xml"
-SMALLEST = 1e-15  # what is smaller is mostly rounding noise, which varies by processor
-TINY_NUMBERS = "tiny-numbers"  # the tag of a cell that is about such numbers
+SMALLEST = 1e-15  # anything smaller is mostly rounding noise, which varies by processor
+TINY_NUMBERS = "tiny-numbers"  # the tag of cells that are about such numbers
 NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?!\w)", re.IGNORECASE)
 
 
 def output_problems(chapter: Chapter, executed: NotebookNode) -> list[str]:
-    """Every fault of every output, a line each, with the place of its cell."""
+    """Every fault in every output, one per line, with its cell's location."""
     found = [
         f"{chapter.where(number)} {problem}"
         for number, cell in enumerate(code_cells(executed))
         for output in cell.outputs
         for problem in _problems(output, set(cell.metadata.get("tags", [])))
     ]
-    return list(dict.fromkeys(found))  # a cell may show one figure twice
+    return list(dict.fromkeys(found))  # a cell may show the same figure twice
 
 
 def _problems(output: NotebookNode, tags: set[str]) -> Iterator[str]:
@@ -34,11 +34,11 @@ def _problems(output: NotebookNode, tags: set[str]) -> Iterator[str]:
     data = output.get("data", {})
     if FIGURE_SNAPSHOT in data and DRAWING not in data:
         yield (
-            "shows a figure that is no SVG drawing: draw it in the chapter's figures.py with "
+            "shows a figure that isn't an SVG: draw it in the chapter's figures.py with "
             "matplotlib.figure.Figure, and do not import pyplot"
         )
     elif kinds := ", ".join(sorted(NOT_COMPARED.intersection(data))):
-        yield f"shows {kinds}, which no test can compare: show a drawing, text or numbers"
+        yield f"shows {kinds}, which tests can't compare: show an SVG, text or numbers"
     if TINY_NUMBERS not in tags:
         yield from map(_noise, _tiny(output.get("text") or data.get("text/plain", "")))
 
@@ -51,7 +51,7 @@ def _noise(number: str) -> str:
 
 
 def _tiny(text: str) -> Iterator[str]:
-    """The first number of a text that is -0 or closer to 0 than what rounding leaves."""
+    """The first number in a text that is -0 or so close to 0 that it's probably rounding noise."""
     for found in NUMBER.finditer(text):
         value = float(found[0])
         if 0 < abs(value) < SMALLEST or (value == 0 and found[0].startswith("-")):

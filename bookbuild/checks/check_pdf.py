@@ -1,7 +1,7 @@
-"""Looks at the printed book for what no reader should see.
+"""Checks the PDF for anything readers shouldn't see.
 
-What is too wide for a page is no longer to be seen in a PDF, since Chromium cuts it off:
-bookbuild/pdf/print.js looks for that before it is printed.
+Chromium cuts off whatever is too wide for a page, so the PDF doesn't show it:
+bookbuild/pdf/print.js checks for that before printing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ ALLOWED = ("https:", "http:", "mailto:")
 
 
 def pdf_problems(path: Path, printed: PrintedBook) -> list[str]:
-    """Every fault, a line each.
+    """Every fault, one per line.
 
     Args:
         path: the PDF.
-        printed: what it was printed from.
+        printed: the page it was printed from.
     """
     document = pypdfium2.PdfDocument(path)
     try:
@@ -34,7 +34,7 @@ def pdf_problems(path: Path, printed: PrintedBook) -> list[str]:
 
 
 def page_of(document: pypdfium2.PdfDocument, anchor: str) -> int | None:
-    """The number of the page (from 1) on which an id of the printed page lies."""
+    """The page number (from 1) of an id."""
     destination = pdfium.FPDF_GetNamedDestByName(document.raw, anchor.encode("utf-8"))
     if not destination:
         return None
@@ -43,14 +43,14 @@ def page_of(document: pypdfium2.PdfDocument, anchor: str) -> int | None:
 
 
 def bookmarks(document: pypdfium2.PdfDocument) -> list[tuple[int, str]]:
-    """Depth and title of each bookmark."""
+    """The depth and title of each bookmark."""
     return [(mark.level, " ".join(mark.get_title().split())) for mark in document.get_toc(15)]
 
 
 def _outline(document: pypdfium2.PdfDocument, printed: PrintedBook) -> Iterator[str]:
     found = {(depth, _letters(title)) for depth, title in bookmarks(document)}
     for entry in printed.entries:
-        # How a formula in a heading is written in a bookmark is Chromium's affair.
+        # It's up to Chromium how a bookmark spells a formula in a heading.
         plain = entry.title.isascii() and entry.depth <= 1
         if plain and (entry.depth, _letters(entry.title)) not in found:
             yield f"has no bookmark '{entry.title}' at depth {entry.depth}"
@@ -61,7 +61,7 @@ def _letters(text: str) -> str:
 
 
 def _contents(document: pypdfium2.PdfDocument, printed: PrintedBook) -> Iterator[str]:
-    """The entries of the contents come in order, so their pages must."""
+    """Entries of the table of contents are in order, so their pages must be too."""
     last = 0
     for entry in printed.entries:
         number = page_of(document, entry.anchor)
@@ -80,7 +80,7 @@ def _pages(document: pypdfium2.PdfDocument) -> Iterator[str]:
 
 
 def _links(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[int | str]:
-    """Where each link leads: the number of a page from 0, or an address."""
+    """Where each link leads: a page number from 0, or a URL."""
     position = ctypes.c_int(0)
     link = pdfium.FPDF_LINK()
     while pdfium.FPDFLink_Enumerate(page.raw, position, link):

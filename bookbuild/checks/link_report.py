@@ -1,4 +1,4 @@
-"""Reads the report of Sphinx's link check."""
+"""Reads the report of Sphinx's link checker."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ BROKEN = ("broken", "timeout")
 
 
 def read(report: Path) -> list[Answer]:
-    """What came back from each address outside the book."""
+    """The result for each external link."""
     answers = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     return [answer for answer in answers if answer["uri"].startswith(("http:", "https:"))]
 
 
 def count(answers: Iterable[Answer], status: str) -> int:
-    """How many addresses have this status."""
+    """The number of links with this status."""
     return sum(answer["status"] == status for answer in answers)
 
 
 def problems_in(answers: Iterable[Answer]) -> Iterator[str]:
-    """A line for each broken link: where it is, and what the server answered."""
+    """One line per broken link: where it is, and what the server answered."""
     for answer in answers:
         if answer["status"] in BROKEN:
             yield f"{_place(answer)}: {answer['uri']}: {' '.join(answer['info'].split())}"
 
 
 def moved(answers: Iterable[Answer]) -> Iterator[str]:
-    """A line for each address that has moved for good."""
+    """One line per link that has moved permanently."""
     for answer in answers:
         if answer["status"] == "redirected" and answer["code"] in (301, 308):
             yield f"{_place(answer)}: {answer['uri']} has moved to {answer['info']}"

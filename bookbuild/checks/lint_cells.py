@@ -1,4 +1,4 @@
-"""Checks the code cells of chapters with ruff, each chapter as the notebook that it is."""
+"""Checks chapters' code cells with ruff, passing each chapter as a notebook."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bookbuild.errors import BookError
 
 
 def lint(book: Book) -> None:
-    """Check every chapter by the rules that pyproject.toml states for `book/**`.
+    """Check every chapter against the rules that pyproject.toml sets for `book/**`.
 
     Raises:
-        BookError: with a line for each finding, at its place in the chapter.
+        BookError: with one line per finding, each with its location in the chapter.
     """
     found = [problem for chapter in book.chapters for problem in problems_of(book, chapter)]
     if found:
@@ -33,7 +33,7 @@ def problems_of(book: Book, chapter: Chapter) -> Iterator[str]:
     Raises:
         BookError: if ruff itself fails.
     """
-    # By its name ruff knows what language it reads, and which rules hold.
+    # From the file name ruff knows the language and which rules apply.
     command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format=json"]
     command += ["--stdin-filename", str(chapter.path.with_suffix(".ipynb")), "-"]
     done = subprocess.run(
@@ -51,11 +51,11 @@ def problems_of(book: Book, chapter: Chapter) -> Iterator[str]:
 
 
 def _place(chapter: Chapter, finding: dict[str, Any]) -> str:
-    """The file and line of a finding, which ruff counts from the top of its cell."""
+    """A finding's file and line; ruff counts lines from the top of the cell."""
     cell, row = finding["cell"] - 1, finding["location"]["row"]
     source = chapter.notebook.cells[cell].source.splitlines()
     lines = chapter.path.read_text(encoding="utf-8").splitlines()
-    # A cell starts after its fence: with its options, if it has any, or with its code.
+    # A cell starts after its fence, with its options (if any) or its code.
     start = next(
         number
         for number in range(chapter.lines[cell] - 1, len(lines))

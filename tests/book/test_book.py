@@ -65,7 +65,7 @@ def test_contents_and_pages_are_compared_both_ways(small: SmallBook) -> None:
     (small.book.source / "part" / "extra.md").write_text("# Extra\n")
     assert sorted(problems(small.fresh())) == [
         "_toc.yml: 'part/gone' is listed, but book/part/gone.md does not exist",
-        "book/part/extra.md: is not listed in _toc.yml",
+        "book/part/extra.md: not listed in _toc.yml",
     ]
 
 
@@ -98,7 +98,7 @@ def test_a_command_tells_a_problem_in_one_line(small: SmallBook) -> None:
     (small.book.source / "part" / "extra.md").write_text("# Extra\n")
     done = small.run("book")
     assert done.returncode == 1
-    assert done.stderr == "error: book/part/extra.md: is not listed in _toc.yml\n"
+    assert done.stderr == "error: book/part/extra.md: not listed in _toc.yml\n"
 
 
 def test_paths_are_shown_from_the_root(book: Book) -> None:

@@ -78,14 +78,14 @@ def test_a_bug_that_no_longer_fits_says_so(tmp_path: Path, text: str, count: int
     with pytest.raises(BookError) as caught:
         small_bug("HALF = 22").put_into(tmp_path)
     assert str(caught.value) == (
-        f"{CONSTANTS}: the bug 'a bug' replaces a text that should occur once, but occurs "
+        f"{CONSTANTS}: the bug 'a bug' replaces text that should occur once but occurs "
         f"{count} times: 'HALF = 21'"
     )
     assert (tmp_path / CONSTANTS).read_text() == text
 
 
 def test_a_bug_without_its_file_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BookError, match="constants.py: does not exist, but the bug 'a bug'"):
+    with pytest.raises(BookError, match="constants.py: no such file, but the bug 'a bug'"):
         small_bug("HALF = 22").put_into(tmp_path)
 
 
@@ -95,7 +95,7 @@ def test_bugs_are_chosen_by_name() -> None:
         "std for var",
         "wrong axis",
     }
-    with pytest.raises(BookError, match="no bug is called wrong; there are: eps outside the root"):
+    with pytest.raises(BookError, match="no bug named wrong; choose from eps outside the root"):
         named(BUGS, ["wrong", "wrong axis"])
 
 
@@ -138,11 +138,11 @@ def test_chapters_are_judged_by_their_outputs(built: Callable[[], SmallBook]) ->
     assert found[1].startswith("Cell 0 raises TypeError: unsupported operand")
     assert found[2] == "same"  # although the digest of its sources is another one
     assert unfound([other, error, harmless], [run for (run,) in runs]) == [
-        f"{CONSTANTS}: no chapter finds the bug 'a bug'"
+        f"{CONSTANTS}: no chapter catches the bug 'a bug'"
     ]
     assert (book.root / CONSTANTS).read_text() == source
 
     (book.root / CONSTANTS).write_text("HALF = 23\n")
     assert red_anyway(book, runs[0]) == [
-        "part/chapter: is red without a bug: Cell 0 shows something else"
+        "part/chapter: fails even without a bug: Cell 0 shows something else"
     ]

@@ -34,27 +34,27 @@ def test_a_sound_page(html: Path) -> None:
 
 
 def test_no_page_at_all(tmp_path: Path) -> None:
-    assert "there is no page" in problems_of(tmp_path)[0]
+    assert "contains no pages" in problems_of(tmp_path)[0]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         ("Text,", "<span class='problematic'>x</span>", "an unresolved reference"),
-        ("Text,", "<aside class='system-message'>x</aside>", "a message of the parser"),
-        ("Text,", "<span class='katex-error'>x</span>", "a formula that cannot be read"),
+        ("Text,", "<aside class='system-message'>x</aside>", "a message from the parser"),
+        ("Text,", "<span class='katex-error'>x</span>", "a formula with an error"),
         (
             "Text,",
             "<div class='cell_output'><div class='stderr'>x</div></div>",
             "text on stderr",
         ),
-        ("Text,", "Text, {term}`raw`", "a role that was not read"),
-        ("Text,", "<div class='admonition dropdown'>x</div>", "no title to unfold it by"),
+        ("Text,", "Text, {term}`raw`", "an unprocessed role"),
+        ("Text,", "<div class='admonition dropdown'>x</div>", "a folded box without a title"),
         ("<title>A page</title>", "", "has no title"),
         ("A page that has everything a page needs, and nothing else.", "Short.", "of 6 letters"),
         ("and nothing else.", "and nothing else." + 120 * "x", "description of 178 letters"),
-        ('href="#here"', 'href="#gone"', "a place that does not exist: #gone"),
-        ("other.html#there", "other.html#gone", "a place that does not exist: other.html#gone"),
+        ('href="#here"', 'href="#gone"', "an id that does not exist: #gone"),
+        ("other.html#there", "other.html#gone", "an id that does not exist: other.html#gone"),
         ("other.html#there", "gone.html", "a file that does not exist: gone.html"),
         ('src="_static/a.svg"', 'src="_static/gone.svg"', "a file that does not exist"),
         ("_static/a.css", "https://example.org/a.css", "loads from another host"),
@@ -90,6 +90,6 @@ def test_a_page_that_stays_the_same_is_read_once(
     read: list[str] = []
     look_at = check_html._look_at
     monkeypatch.setattr(check_html, "_look_at", lambda text: read.append(text) or look_at(text))
-    broken = "index.html: links to a place that does not exist: other.html#there"
+    broken = "index.html: links to an id that does not exist: other.html#there"
     assert problems_of(html, memory) == ["index.html: has no title", broken]
     assert read == [other.read_text()]

@@ -232,9 +232,9 @@ def test_what_cannot_be_written_in_markdown_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("A {term}`row`.", "a role that was not read: A {term}`row`"),
-        ("```{math}\nx\n```", "a directive that was not read: {math}"),
-        (":::{tip}\nx\n:::", "a directive that was not read: :::{tip}"),
+        ("A {term}`row`.", "an unprocessed role: A {term}`row`"),
+        ("```{math}\nx\n```", "an unprocessed directive: {math}"),
+        (":::{tip}\nx\n:::", "an unprocessed directive: :::{tip}"),
     ],
 )
 def test_raw_text_in_a_notebook_is_found(source: str, expected: str) -> None:

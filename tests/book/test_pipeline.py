@@ -129,7 +129,7 @@ def test_renewing_on_request(built: MakeBook) -> None:
     assert "Executing 1 chapter(s)" in small.run("notebooks", "--all").stdout
     done = small.run("notebooks", "part/unknown")
     assert done.returncode == 1
-    assert done.stderr == "error: no chapter is called part/unknown; there are: part/chapter\n"
+    assert done.stderr == "error: no chapter named part/unknown; choose from part/chapter\n"
 
 
 LAST = 'print("it is", value)'
@@ -150,7 +150,7 @@ display({"application/vnd.lnbook.figure+json": {}, "image/png": "AAAA"}, raw=Tru
         ("import os; os._exit(1)", "lost its kernel"),
         ("print('it is', [0.0, -0.0])", "shows -0.0, which looks like rounding noise: "),
         ("3.084e-17", "shows 3.084e-17, which looks like rounding noise: "),
-        (PYPLOT, "shows a figure that is no SVG drawing: draw it in the chapter's figures.py "),
+        (PYPLOT, "shows a figure that isn't an SVG: draw it in the chapter's figures.py "),
         ("def broken(:", "raised SyntaxError: "),
     ],
 )
