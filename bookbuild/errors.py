@@ -1,8 +1,8 @@
-"""The one exception that the commands show to a person."""
+"""The exception that commands report without a traceback."""
 
 
 class BookError(Exception):
-    """One or more problems in the book, each a line that names its file (and cell)."""
+    """One or more problems in the book, one per line, each with its file (and cell)."""
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems

@@ -1,4 +1,4 @@
-"""What git knows about the book: the last commit, and what has changed since."""
+"""Asks git about the book's last commit and what has changed since."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def changed_files(root: Path) -> list[str]:
     """The tracked files that differ from the last commit.
 
     Raises:
-        BookError: if the folder is no git repository, or git is not installed.
+        BookError: if the folder isn't a git repository, or git isn't installed.
     """
     return _git(root, "diff", "--name-only", "--relative", "HEAD").splitlines()
 
 
 def committed(root: Path, path: Path) -> str | None:
-    """The text of a file in the last commit; None if it is not there.
+    """The text of a file in the last commit; None if the commit doesn't have the file.
 
     Raises:
-        BookError: if the folder is no git repository, or git is not installed.
+        BookError: if the folder isn't a git repository, or git isn't installed.
     """
     name = path.relative_to(root).as_posix()
     if not _git(root, "ls-tree", "--name-only", "HEAD", name):
@@ -35,7 +35,7 @@ def _git(root: Path, *arguments: str) -> str:
             ["git", "-C", str(root), *arguments], capture_output=True, encoding="utf-8", check=False
         )
     except FileNotFoundError:
-        raise BookError("git is not installed, and the last commit is compared with") from None
+        raise BookError("git is not installed: it is needed to read the last commit") from None
     if done.returncode != 0:
         raise BookError(f"git {arguments[0]} failed in {root}: {done.stderr.strip()}")
     return done.stdout

@@ -1,1 +1,1 @@
-"""The environment: made, pinned, raised, and its licenses."""
+"""The environment: creates it, pins and upgrades its packages, and lists their licenses."""

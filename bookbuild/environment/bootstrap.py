@@ -1,8 +1,8 @@
-"""Makes the environment .venv and installs the book's packages into it.
+"""Creates the environment .venv and installs the book's packages into it.
 
-Runs on the standard library alone, and on Pythons that are too old for the book, so as to say so
-in one line. Usage: python bookbuild/environment/bootstrap.py [--index ADDRESS]
-The address is where to get PyTorch; "default" is pip's own index.
+Uses only the standard library, and also runs on Pythons that are too old for the book, to report
+that in one line. Usage: python bookbuild/environment/bootstrap.py [--index ADDRESS]
+ADDRESS is the package index to get PyTorch from; "default" means pip's own index.
 """
 
 from __future__ import print_function
@@ -19,11 +19,11 @@ OLDEST = (3, 11)
 VENV = ".venv"
 LOG = os.path.join(VENV, "install.log")
 STAMP = os.path.join(VENV, ".ready")
-# PyTorch's own index of builds without CUDA; on Linux, pip's default build brings CUDA with it.
+# PyTorch's index of CPU-only builds; on Linux, pip's default build comes with CUDA.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 PATIENCE = 2.0  # seconds to wait for its answer
 
-# What pip prints, and what it means to a person; the first that matches counts.
+# What pip prints, and a readable explanation; the first match wins.
 CAUSES = [
     (
         "No space left on device|Disk quota exceeded",
@@ -53,7 +53,7 @@ CAUSES = [
 
 
 def main(arguments):
-    """Set up the environment; return 0, or 1 after one line on what is wrong."""
+    """Set up the environment; return 0, or print what went wrong in one line and return 1."""
     problem = python_problem(sys.version_info, sys.executable)
     if problem is None:
         problem = make_environment() or install(arguments)
@@ -66,7 +66,7 @@ def main(arguments):
 
 
 def python_problem(version, executable):
-    """One line if this Python is too old, else None."""
+    """An error message if this Python is too old, else None."""
     if tuple(version[:2]) >= OLDEST:
         return None
     return (
@@ -76,7 +76,7 @@ def python_problem(version, executable):
 
 
 def make_environment():
-    """Create .venv with this Python unless it is there; one line if that fails."""
+    """Create .venv with this Python unless it exists; return an error message on failure."""
     if os.path.exists(python_of_environment()):
         return None
     print("Creating the environment {0} with Python {1}".format(VENV, sys.version.split()[0]))
@@ -100,7 +100,7 @@ def python_of_environment():
 
 
 def install(arguments):
-    """Install the pinned packages, showing which one is under way; one line if that fails."""
+    """Install the pinned packages, showing progress; return an error message on failure."""
     command = [python_of_environment(), "-m", "pip", "install", "--disable-pip-version-check"]
     command += ["--progress-bar", "off", "--retries", "2", "--timeout", "60"]
     command += ["--constraint", "constraints.txt", "--editable", ".[book,pdf,test]"]
@@ -108,7 +108,7 @@ def install(arguments):
     command += ["--extra-index-url", index] if index else []
     if told:
         print(told)
-    print("Installing the packages (some minutes on the first run; details in {0})".format(LOG))
+    print("Installing the packages (a few minutes on the first run; details in {0})".format(LOG))
     start = time.time()
     lines = []
     with open(LOG, "w") as log:
@@ -126,13 +126,13 @@ def install(arguments):
 
 
 def torch_index(asked, platform, has_gpu, answers):
-    """Where to get PyTorch besides pip's own index, and a line on what was chosen; None for none.
+    """An extra index to get PyTorch from (or None), and a line that explains the choice.
 
     Args:
-        asked: the address that a person gave, "default" for pip's own index, or nothing.
+        asked: the address on the command line, "default" for pip's own index, or "".
         platform: as in `sys.platform`.
-        has_gpu: says whether there is an NVIDIA GPU.
-        answers: says whether an address answers in time.
+        has_gpu: returns whether there is an NVIDIA GPU.
+        answers: returns whether an address responds in time.
     """
     if asked:
         return (None, None) if asked == "default" else (asked, None)
@@ -140,7 +140,7 @@ def torch_index(asked, platform, has_gpu, answers):
         return None, None
     if answers(CPU_INDEX):
         return CPU_INDEX, (
-            "PyTorch: the build without CUDA, from {0}, since there is no NVIDIA GPU here "
+            "PyTorch: CPU-only build from {0}, since this machine has no NVIDIA GPU "
             "(another: TORCH_INDEX=address, pip's own: TORCH_INDEX=default)"
         ).format(CPU_INDEX)
     return None, (
@@ -150,16 +150,16 @@ def torch_index(asked, platform, has_gpu, answers):
 
 
 def has_nvidia_gpu():
-    """Whether the driver of an NVIDIA GPU is there."""
+    """Whether an NVIDIA GPU driver is installed."""
     return os.path.exists("/proc/driver/nvidia/version") or shutil.which("nvidia-smi") is not None
 
 
 def answers(address, patience=PATIENCE):
-    """Whether an index answers in time, looking up its name included."""
+    """Whether an index responds in time, including its DNS lookup."""
     found = []
 
     def ask():
-        from urllib.request import urlopen  # here, since Python 2 has none
+        from urllib.request import urlopen  # here, since Python 2 doesn't have it
 
         try:
             found.append(urlopen(address + "/torch/", timeout=patience).status == 200)
@@ -167,14 +167,14 @@ def answers(address, patience=PATIENCE):
             found.append(False)
 
     asking = threading.Thread(target=ask)
-    asking.daemon = True  # a name that nobody looks up must not keep the program
+    asking.daemon = True  # a DNS lookup that hangs mustn't keep the program running
     asking.start()
     asking.join(patience)
     return found == [True]
 
 
 def show_progress(line, seconds):
-    """Show the lines that tell how far pip is."""
+    """Show the lines that tell how far pip has come."""
     match = re.match(
         r"(Collecting|Downloading|Building wheel for|Installing collected) ?(\S*)", line
     )
@@ -193,7 +193,7 @@ def show_progress(line, seconds):
 
 
 def cause(output):
-    """Why an installation failed, for a person."""
+    """A readable explanation of why an installation failed."""
     for pattern, text in CAUSES:
         match = re.search(pattern, output)
         if match:

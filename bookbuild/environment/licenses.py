@@ -1,6 +1,6 @@
-"""Lists the licenses of what the book is built with and of what its site ships.
+"""Lists the licenses of the packages that build the book and of the files that its site ships.
 
-`python -m bookbuild licenses` writes the list; the tests say when it must be written again.
+`python -m bookbuild licenses` writes the list; a test fails when it's out of date.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from packaging.requirements import Requirement
 from bookbuild.book import Book
 from bookbuild.errors import BookError
 
-LONGEST_NAME = 60  # what is longer in the field "License" is the text of one, not its name
+LONGEST_NAME = 60  # if the field "License" is longer, it's the license's text, not its name
 
-# What pages are made of that others have written: its name, which files, and its license.
+# Third-party parts of the pages: the name, which files, and the license.
 SHIPPED = [
-    ("KaTeX", "`katex/`: its style sheet and its fonts, cut to the letters in use", "MIT"),
-    ("Source Sans 3", "`fonts/LNSans.woff2`, a part of it under a name of its own", "OFL-1.1"),
+    ("KaTeX", "`katex/`: its style sheet and fonts, reduced to the characters in use", "MIT"),
+    ("Source Sans 3", "`fonts/LNSans.woff2`, a subset under a different name", "OFL-1.1"),
     (
         "Sphinx",
         "`searchtools.js`, `language_data.js`, `doctools.js`, `sphinx_highlight.js`, "
@@ -36,7 +36,7 @@ SHIPPED = [
 ]
 
 HEAD = """\
-# Licenses of what this book uses
+# Third-party licenses
 
 Written by `python -m bookbuild licenses`. The book's own licenses are in [LICENSE](LICENSE).
 
@@ -49,11 +49,11 @@ Files under `_static/`; the license texts are next to the fonts, in
 | --- | --- | --- |
 """
 PACKAGES = """
-## Packages that it is built and tested with
+## Packages used to build and test the book
 
-Every package of `constraints.txt`, with the license that its metadata names. They are installed by
-pip and are no part of the site. On Linux, pip's torch brings NVIDIA's CUDA packages too, under
-NVIDIA's own license; its CPU build does not.
+Every package in `constraints.txt`, with the license in its metadata. They are installed by pip and
+are not part of the site. On Linux, pip's default build of torch also installs NVIDIA's CUDA
+packages, under NVIDIA's own license; the CPU build does not.
 
 | package | license |
 | --- | --- |
@@ -61,7 +61,7 @@ NVIDIA's own license; its CPU build does not.
 
 
 def path(book: Book) -> Path:
-    """The path of the list."""
+    """The list's path."""
     return book.root / "THIRD-PARTY-LICENSES.md"
 
 
@@ -69,7 +69,7 @@ def write(book: Book) -> None:
     """Write the list.
 
     Raises:
-        BookError: if a pinned package is not installed here.
+        BookError: if a pinned package isn't installed.
     """
     path(book).write_text(text(pinned(book)), encoding="utf-8")
     print(f"{book.show(path(book))}: {len(pinned(book))} packages")
@@ -86,16 +86,16 @@ def _rows(entries: Iterable[tuple[str, ...]]) -> str:
 
 
 def pinned(book: Book) -> list[str]:
-    """The names of all packages of constraints.txt."""
+    """The names of all packages in constraints.txt."""
     lines = book.constraints.read_text(encoding="utf-8").splitlines()
     return [Requirement(line).name for line in lines if line and not line.startswith("#")]
 
 
 def license_of(package: str) -> str:
-    """The license that the metadata of an installed package names.
+    """The license in an installed package's metadata.
 
     Raises:
-        BookError: if it is not installed here, or names none.
+        BookError: if the package isn't installed or its metadata names no license.
     """
     try:
         fields = metadata(package)
@@ -109,5 +109,5 @@ def license_of(package: str) -> str:
     classifiers = fields.get_all("Classifier") or []
     names = [value.rpartition(" :: ")[2] for value in classifiers if value.startswith("License")]
     if not names:
-        raise BookError(f"the metadata of {package} name no license: look it up")
+        raise BookError(f"the metadata of {package} doesn't name a license: look it up")
     return ", ".join(names)

@@ -1,4 +1,4 @@
-"""The pinned versions: read, compared, and written where they are stated."""
+"""Reads, compares and writes the pinned versions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Pins = dict[str, str]  # canonical name: version
 
 
 def read(path: Path) -> Pins:
-    """The pins of a constraints file."""
+    """The pins in a constraints file."""
     return parse(path.read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> Pins:
-    """The pins of the text of a constraints file."""
+    """The pins in the text of a constraints file."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     found = [Requirement(line) for line in lines]
     return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in found}
 
 
 def changes(old: Pins, new: Pins) -> Iterator[str]:
-    """A line for each package whose version is another, that is new, or that is gone."""
+    """One line for each package that was added, removed or changed its version."""
     names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     width = max(map(len, names), default=0)
     for name in names:
@@ -37,7 +37,7 @@ def changes(old: Pins, new: Pins) -> Iterator[str]:
 
 
 def write(path: Path, new: Pins) -> None:
-    """Write a constraints file anew; its head, and how it spells names, stay."""
+    """Rewrite a constraints file, but keep its header and its spelling of package names."""
     text = path.read_text(encoding="utf-8")
     head = [line for line in text.splitlines() if line.startswith("#")]
     written = re.findall(r"(?m)^([\w.-]+)==", text)
@@ -48,7 +48,7 @@ def write(path: Path, new: Pins) -> None:
 
 
 def write_conda(path: Path, new: Pins) -> None:
-    """Set the versions in a conda environment that pip's constraints set too."""
+    """Update the versions in a conda environment file that are also in pip's constraints."""
 
     def line(match: re.Match[str]) -> str:
         start, name, version = match.groups()

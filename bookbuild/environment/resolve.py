@@ -1,4 +1,4 @@
-"""Asks uv, from a throwaway folder, for the newest versions that fit together."""
+"""Asks uv, in a temporary folder, for the newest compatible versions."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from bookbuild.environment import pins
 from bookbuild.environment.bootstrap import OLDEST, cause
 from bookbuild.errors import BookError
 
-# torch's builds for graphics cards bring the first, at the versions that torch itself demands; the
-# second belong to an environment, not to the book.
+# torch's CUDA builds install the first, at the versions that torch requires; the second belong to
+# the environment, not to the book.
 NOT_PINNED = re.compile(r"(nvidia|cuda|triton)\b|(pip|setuptools|wheel)$")
 UNREACHABLE = re.compile("error sending request|dns error|Failed to fetch|[Cc]onnection")
 
 
 def newest(book: Book, packages: Sequence[str] = (), index: str = "") -> pins.Pins:
-    """The newest versions that fit, for the oldest Python that the book supports.
+    """The newest compatible versions for the oldest Python that the book supports.
 
     Args:
-        book: its pyproject.toml says what fits, its constraints what there is now.
-        packages: raise only these, and what they need; without any, raise all.
-        index: the address of an extra package index, for example of torch's CPU builds.
+        book: its pyproject.toml states the requirements, its constraints the current versions.
+        packages: upgrade only these and their dependencies; if empty, upgrade everything.
+        index: the URL of an extra package index, for example torch's CPU builds.
 
     Raises:
-        BookError: if the package index cannot be reached, or nothing fits.
+        BookError: if the package index can't be reached, or no versions are compatible.
     """
     with tempfile.TemporaryDirectory() as folder:
         uv = _install_uv(Path(folder))
@@ -48,7 +48,7 @@ def newest(book: Book, packages: Sequence[str] = (), index: str = "") -> pins.Pi
 
 
 def wanted(found: pins.Pins) -> pins.Pins:
-    """What of a resolution is to be pinned, without the names of builds (`2.13.0+cpu`)."""
+    """The pins from a resolution, without build labels (as in `2.13.0+cpu`)."""
     return {
         name: version.partition("+")[0]
         for name, version in found.items()
@@ -57,10 +57,10 @@ def wanted(found: pins.Pins) -> pins.Pins:
 
 
 def why(told: str) -> str:
-    """What uv says, for a person."""
+    """A readable version of uv's error message."""
     if UNREACHABLE.search(told):
         return "the package index cannot be reached: check the network and run the command again"
-    return f"no versions fit together: {' '.join(told.split())}"
+    return f"no compatible versions: {' '.join(told.split())}"
 
 
 def _install_uv(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Raises the pinned versions, and shows from what to what."""
+"""Upgrades the pinned versions and shows what changed."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from bookbuild.git import changed_files
 
 
 def update_pins(book: Book, packages: Sequence[str] = (), index: str = "") -> None:
-    """Write the newest versions that fit into constraints.txt and environment.yml.
+    """Write the newest compatible versions to constraints.txt and environment.yml.
 
     Args:
         book: the book.
-        packages: raise only these, and what they need; without any, raise all.
-        index: the address of an extra package index.
+        packages: upgrade only these and their dependencies; if empty, upgrade everything.
+        index: the URL of an extra package index.
 
     Raises:
-        BookError: before anything is written, if files are changed but not committed, if a package
-            is not pinned, if the package index cannot be reached, or if no versions fit.
+        BookError: if there are uncommitted changes, a package isn't pinned, the package index
+                can't be reached, or no versions are compatible. Nothing has been written then.
     """
     _refuse_changes(book)
     old = pins.read(book.constraints)
     unknown = [name for name in packages if canonicalize_name(name) not in old]
     if unknown:
-        raise BookError(f"{book.show(book.constraints)} pins no {', '.join(unknown)}")
-    print("Looking for the newest versions that fit together", flush=True)
+        raise BookError(f"{book.show(book.constraints)} does not pin {', '.join(unknown)}")
+    print("Looking for the newest compatible versions", flush=True)
     new = newest(book, packages, index)
     lines = list(pins.changes(old, new))
     if not lines:
-        print("Every pin is at the newest version that fits")
+        print("Every pin is already at the newest compatible version")
         return
     pins.write(book.constraints, new)
     pins.write_conda(book.conda, new)
@@ -45,7 +45,7 @@ def update_pins(book: Book, packages: Sequence[str] = (), index: str = "") -> No
 
 
 def _refuse_changes(book: Book) -> None:
-    """What is not committed could be neither told from the update nor kept when that is undone."""
+    """Refuse uncommitted changes: they'd mix with the update and be lost when it's undone."""
     changed = changed_files(book.root)
     if changed:
         shown = ", ".join(changed[:5]) + (", ..." if len(changed) > 5 else "")

@@ -1,1 +1,1 @@
-"""The chapters as notebooks for download."""
+"""The chapters as downloadable notebooks."""

@@ -1,4 +1,4 @@
-"""A chapter as a notebook that reads well in plain Jupyter, and runs where lnbook is installed."""
+"""A chapter as a notebook that reads well in plain Jupyter and runs where lnbook is installed."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from bookbuild.errors import BookError
 from bookbuild.notebooks.markdown_cells import Block, CodeCell, cells
 from bookbuild.notebooks.plain_code import imported, undefined, without_glue
 
-# Packages that are imported under another name than they are installed under.
+# Packages whose import name differs from the name that pip installs.
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "IPython": "ipython"}
 
 
 def plain_notebook(
     blocks: Iterable[Block], executed: NotebookNode, *, install: str
 ) -> NotebookNode:
-    """Join the text of a page and the code of its notebook.
+    """Combine a page's text and its notebook's code.
 
     Args:
         blocks: the page, as `bookbuild.notebooks.markdown_cells` writes it.
         executed: the chapter with its outputs, as `bookbuild.outputs.cache.for_readers` gives it.
-        install: Markdown that says how to run the notebook; it follows the title.
+        install: Markdown that says how to run the notebook; goes below the title.
 
     Raises:
-        BookError: if a cell would miss what a cell that was left out defines.
+        BookError: if a cell would miss a name that a dropped cell defines.
     """
     notebook: NotebookNode = nbformat.v4.new_notebook()
     notebook.metadata["kernelspec"] = executed.metadata["kernelspec"]
@@ -40,7 +40,7 @@ def plain_notebook(
     ahead = next(waiting, None)
     for part in cells(blocks):
         if isinstance(part, CodeCell):
-            # Cells that the site hides have no place on the page: they keep their order.
+            # Cells that the site hides have no position on the page, so they keep their order.
             while ahead is not None and ahead[0] <= part.index:
                 notebook.cells.append(ahead[1])
                 ahead = next(waiting, None)
@@ -64,20 +64,20 @@ def plain_notebook(
 
 
 def _check_names(executed: NotebookNode, plain: NotebookNode) -> None:
-    """A chapter may use an undefined name on purpose; its notebook must use no other."""
+    """Check that the notebook has no undefined names that the chapter does not have, too."""
     before, after = (
         undefined(cell.source for cell in code_cells(notebook)) for notebook in (executed, plain)
     )
     missing = [name for name in after if name not in before]
     if missing:
         raise BookError(
-            f"the notebook for download lacks {', '.join(missing)}, which a cell tagged "
-            "remove-cell defines in a way that was not understood"
+            f"the downloadable notebook lacks {', '.join(missing)}: a cell tagged remove-cell "
+            "defines it in a way that the converter does not understand"
         )
 
 
 def how_to_install(book: Book, executed: NotebookNode, repository: str | None, page: str) -> str:
-    """The note under the title: where the notebook comes from and how to run it."""
+    """The note below the title: where the notebook comes from and how to run it."""
     sources = [cell.source for cell in _kept(executed)]
     extra = sorted(
         {DISTRIBUTIONS.get(name, name) for name in imported(sources)}
@@ -93,9 +93,9 @@ def how_to_install(book: Book, executed: NotebookNode, repository: str | None, p
         origin = "the site"
     return (
         f"> This notebook is one chapter of the course; {origin} has the same text, with search "
-        f"and links.\n>\n> **To run it**, use Python 3.11 or newer and install the package that "
-        f"it imports, `lnbook`: {where}.{also} To read it, nothing is needed: all outputs are "
-        "stored. Solutions are under folded headings, and hints are folded, too."
+        f"and links.\n>\n> **To run it**, use Python 3.11 or newer and install its "
+        f"package, `lnbook`: {where}.{also} To read it, you don't need to install anything: all "
+        "outputs are stored. Hints are folded, and solutions are under folded headings."
     )
 
 
@@ -114,7 +114,7 @@ def _kept(executed: NotebookNode) -> list[NotebookNode]:
 
 
 def _plain_code(executed: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
-    """Each code cell that a reader needs, with its number in the chapter."""
+    """The code cells that a reader needs, by their numbers in the chapter."""
     places = [n for n, cell in enumerate(executed.cells) if cell.cell_type == "code"]
     found = code_cells(executed)
     hidden = ["remove-cell" in cell.metadata.get("tags", []) for cell in found]

@@ -1,7 +1,8 @@
-"""A resolved page written as plain Markdown and numbers of code cells, for Jupyter without MyST.
+"""Writes a resolved page as plain Markdown and numbered code cells, for Jupyter without MyST.
 
-The doctree knows what the source only names: numbers of figures and equations, pasted results,
-titles behind links. What this writer does not know stops the build, so nothing is lost in silence.
+The doctree contains what the source only refers to: numbers of figures and equations, pasted
+results, titles of links. A node that this writer doesn't know stops the build, so nothing gets
+lost silently.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sphinx.environment import BuildEnvironment
 
 SPECIAL = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>$|~"})
 HEADING_DEPTH = 6
-# Parts of a page that have no place in a notebook.
+# Parts of a page that don't belong in a notebook.
 SILENT = ("comment", "target", "meta", "index", "toctree", "substitution_definition", "ChapterPart")
 
 Link = Callable[[str], str | None]
@@ -23,14 +24,14 @@ Link = Callable[[str], str | None]
 
 @dataclass(frozen=True)
 class CodeCell:
-    """The place of a code cell of the chapter, by its number in the notebook."""
+    """A placeholder for one of the chapter's code cells, with its number in the notebook."""
 
     index: int
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading; it starts a new cell. One that is folded hides what follows until the next."""
+    """A heading, which starts a new cell. A folded one hides everything up to the next."""
 
     level: int
     text: str
@@ -44,7 +45,7 @@ Block = str | Heading | CodeCell
 
 
 class UnknownNodeError(Exception):
-    """A page holds something that has no form in Markdown yet."""
+    """A page contains something that can't be written in Markdown yet."""
 
 
 @dataclass
@@ -52,9 +53,9 @@ class PageWriter:
     """Writes one page.
 
     Args:
-        env: knows the numbers of sections, figures, tables, equations and exercises.
+        env: has the numbers of sections, figures, tables, equations and exercises.
         docname: the page.
-        link: turns an address on the site into one for the notebook; None leaves the text alone.
+        link: turns a URL on the site into one for the notebook; None means plain text.
     """
 
     env: BuildEnvironment
@@ -66,7 +67,7 @@ class PageWriter:
     _in_table: bool = False
 
     def blocks(self, node: nodes.Node) -> Iterator[Block]:
-        """The blocks of a node, top to bottom."""
+        """A node's blocks, from top to bottom."""
         name = type(node).__name__
         if name in SILENT:
             return
@@ -79,7 +80,7 @@ class PageWriter:
         """Markdown for inline nodes."""
         return "".join(self._inline(child) for child in children)
 
-    # -- sections and cells ------------------------------------------------------------------
+    # -- Sections and cells ------------------------------------------------------------------
 
     def _children(self, node: nodes.Element) -> Iterator[Block]:
         for child in node.children:
@@ -94,7 +95,7 @@ class PageWriter:
                 if isinstance(block, CodeCell):
                     raise UnknownNodeError(
                         f"code cell {block.index} is inside a list, a table "
-                        "or a folded text, where a notebook cannot have one"
+                        "or a fold, which notebooks do not support"
                     )
                 found.append(str(block))
         self._one_line = outer
@@ -124,19 +125,19 @@ class PageWriter:
             yield from self._figure_text(figure)
 
     def _block_figure(self, node: nodes.Element) -> Iterator[Block]:
-        """A figure that is no output: its drawing, then its caption."""
+        """A figure that isn't an output: its image, then its caption."""
         for child in node.children:
             if not isinstance(child, nodes.caption):
                 yield from self.blocks(child)
         yield from self._figure_text(node)
 
     def _block_PlaygroundDrawing(self, node: nodes.Element) -> Iterator[Block]:  # noqa: N802
-        """The first state of a figure to play with, as a picture within the text."""
+        """The initial state of an interactive figure, as an inline image."""
         data = base64.b64encode(node["picture"].encode("utf-8")).decode("ascii")
         yield f"![{node['alt'].translate(SPECIAL)}](data:image/svg+xml;base64,{data})"
 
     def _figure_text(self, figure: nodes.Element) -> Iterator[Block]:
-        """The caption, and in a fold what the figure shows: the drawing itself is an output."""
+        """The caption and, folded, the figure's description; the image itself is an output."""
         caption = next(iter(figure.findall(nodes.caption)), None)
         if caption is not None:
             yield f"**{self._number(figure, 'figure')}.** {self.inline(caption.children)}"
@@ -145,7 +146,7 @@ class PageWriter:
                 alt = image["alt"].translate(SPECIAL)
                 yield _fold("The figure in words", alt)
 
-    # -- paragraphs, lists, tables -----------------------------------------------------------
+    # -- Paragraphs, lists, tables -----------------------------------------------------------
 
     def _block_paragraph(self, node: nodes.Element) -> Iterator[Block]:
         text = self.inline(node.children).strip()
@@ -197,25 +198,25 @@ class PageWriter:
         cells = []
         for entry in row.children:
             if entry.get("morecols") or entry.get("morerows"):
-                raise UnknownNodeError("a table has joined cells")
+                raise UnknownNodeError("a table has merged cells")
             self._in_table = True
             text = self._text(entry.children)
             self._in_table = False
             cells.append(" ".join(text.replace("\n\n", "<br>").split()))
         return cells
 
-    # -- formulas ----------------------------------------------------------------------------
+    # -- Formulas ----------------------------------------------------------------------------
 
     def _block_math_block(self, node: nodes.Element) -> Iterator[Block]:
         lines = [line.strip() for line in node.astext().splitlines() if line.strip()]
         number = self._number(node, "displaymath", name=False) if node.get("label") else ""
         if number:
             lines.append(rf"\tag{{{number}}}")
-        # In a list or a quote a formula of several lines would take in their marks.
+        # In a list or a quote, a formula with several lines would swallow their markers.
         joint = " " if self._one_line else "\n"
         yield joint.join(["$$", *lines, "$$"])
 
-    # -- boxes and exercises -----------------------------------------------------------------
+    # -- Boxes and exercises -----------------------------------------------------------------
 
     def _block_admonition(self, node: nodes.Element) -> Iterator[Block]:
         name = type(node).__name__.capitalize()
@@ -223,7 +224,7 @@ class PageWriter:
         if children and isinstance(children[0], nodes.title):
             name = self.inline(children.pop(0).children)
         if "ln-deeper" in node.get("classes", ()):
-            # Not folded: in a notebook, that would hide the rest of the section as well.
+            # Not folded: in a notebook, that would also hide the rest of the section.
             yield Heading(self._level + 1, name)
             for child in children:
                 yield from self.blocks(child)
@@ -244,7 +245,7 @@ class PageWriter:
             yield from self._content(part)
 
     def _block_solution_node(self, node: nodes.Element) -> Iterator[Block]:
-        """A folded text; with code cells, which no text can hold, a folded heading."""
+        """Folded text or, if it has code cells, which text can't contain, a folded heading."""
         title, *content = node.children
         target = self.inline(title.children[1:]) or self.inline(title.children)
         label = f"Solution to {target.strip()}"
@@ -271,7 +272,7 @@ class PageWriter:
         words: dict[str, str] = self.env.config.numfig_format
         return (words.get(kind, f"{kind.capitalize()} %s") % number).strip()
 
-    # -- in a line ---------------------------------------------------------------------------
+    # -- Inline nodes ------------------------------------------------------------------------
 
     def _inline(self, node: nodes.Node) -> str:
         if isinstance(node, nodes.Text):
@@ -319,7 +320,7 @@ class PageWriter:
 
 
 def with_sources(writer: PageWriter, blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks of a page, then a list of the works that it cites."""
+    """A page's blocks, then a list of the works it cites."""
     yield from blocks
     if writer.sources:
         yield Heading(2, "Works cited")
@@ -327,7 +328,7 @@ def with_sources(writer: PageWriter, blocks: Iterable[Block]) -> Iterator[Block]
 
 
 def cells(blocks: Iterable[Block]) -> Iterator[tuple[str, bool] | CodeCell]:
-    """Blocks joined into cells: the text of one and whether it is folded, or a code cell."""
+    """Blocks grouped into cells: text and whether it's folded, or a code cell."""
     texts: list[str] = []
     folded = False
 
@@ -347,7 +348,7 @@ def cells(blocks: Iterable[Block]) -> Iterator[tuple[str, bool] | CodeCell]:
             yield from flush()
         texts.append(str(block))
         if isinstance(block, Heading) and block.folded:
-            # A folded heading hides the cells below it, so it must be a cell of its own.
+            # A folded heading hides the cells below it, so it needs a separate cell.
             folded = True
             yield from flush()
     yield from flush()
@@ -368,7 +369,7 @@ def _item(mark: str, text: str) -> str:
 
 
 def _no_list(text: str) -> str:
-    """Lines that would start a list or a heading in Markdown, escaped."""
+    """Escape lines that Markdown would take for a list or a heading."""
     return "\n".join(
         f"\\{line}" if line[:2] in ("- ", "+ ", "# ") or line[:1] == "#" else line
         for line in text.split("\n")
@@ -376,7 +377,7 @@ def _no_list(text: str) -> str:
 
 
 def _no_bars(formula: str) -> str:
-    r"""A formula without the letter |, which would end a cell of a table."""
+    r"""A formula without the character |, which would end a table cell."""
     return formula.replace(r"\|", r"\Vert ").replace("|", r"\vert ").strip()
 
 
@@ -389,7 +390,7 @@ def _longest_run(text: str, letter: str) -> int:
 
 
 def _plain(text: str) -> str:
-    """Escaped text in which addresses are links."""
+    """Escaped text in which URLs are links."""
     words: list[str] = []
     for word in text.split(" "):
         bare = word.rstrip(".,")

@@ -1,8 +1,8 @@
-"""The code of a chapter without what only the site needs: the cells that hand numbers to the text.
+"""Removes the code that only the site needs: cells that paste numbers into the text.
 
-A cell tagged `remove-cell` computes what the text quotes and pastes it with `glue`, which comes
-from MyST-NB. A notebook has the numbers in its text already, so of such a cell it keeps only what
-later cells use.
+A cell tagged `remove-cell` computes the numbers that the text quotes and pastes them with `glue`
+from MyST-NB. A notebook already has the numbers in its text, so from such a cell it keeps only
+what later cells use.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from bookbuild.chapter import python_of
 
 GLUE = "glue"
 SITE_ONLY = "myst_nb"
-GENERATOR = "rng"  # what draws from it must stay, or all that is drawn later changes
+GENERATOR = "rng"  # code that draws from it must stay, or all later random numbers change
 
 
 def without_glue(sources: Sequence[tuple[str, bool]]) -> list[str]:
-    """The sources of code cells without pasting; what is left empty is not needed.
+    """The sources of code cells without pasting; empty if the cell isn't needed.
 
     Args:
-        sources: the source of each cell, and whether the site hides the cell.
+        sources: each cell's source, and whether the site hides the cell.
     """
     trees = [ast.parse(python_of(source)) for source, _ in sources]
     pasting = {GLUE} | {
@@ -55,7 +55,7 @@ def without_glue(sources: Sequence[tuple[str, bool]]) -> list[str]:
 
 
 def imported(sources: Iterable[str]) -> set[str]:
-    """The names of the packages outside the standard library that sources import."""
+    """The packages that the sources import, except for the standard library."""
     names: set[str] = set()
     for source in sources:
         for node in ast.walk(ast.parse(python_of(source))):
@@ -67,21 +67,21 @@ def imported(sources: Iterable[str]) -> set[str]:
 
 
 def undefined(sources: Iterable[str]) -> list[str]:
-    """The names that cells use and that no cell before them defines."""
+    """The names that cells use but no earlier cell defines."""
     cells = [python_of(source) for source in sources]
     known = set(dir(builtins)) | {"__name__"}
     ever = known.union(*map(_binds, cells))
     found: dict[str, None] = {}
     for cell in cells:
         known |= _binds(cell)
-        # A function may use what a later cell defines: it is called after that.
+        # A function may use names from a later cell, since it's called after that cell.
         unknown = (_reads(cell, functions=False) - known) | (_reads(cell) - ever)
         found |= dict.fromkeys(sorted(unknown))
     return list(found)
 
 
 def _reads(source: str, *, functions: bool = True) -> set[str]:
-    """The names of the module that a source reads, at its top or in a function."""
+    """The global names that a source reads, at the top level or in a function."""
 
     def below(table: symtable.SymbolTable) -> set[str]:
         names = {
@@ -95,7 +95,7 @@ def _reads(source: str, *, functions: bool = True) -> set[str]:
 
 
 def _binds(source: str) -> set[str]:
-    """The names of the module that a source gives a value to."""
+    """The global names that a source assigns."""
     symbols = symtable.symtable(source, "cell", "exec").get_symbols()
     return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
 
@@ -117,7 +117,7 @@ def _is_needed(statement: ast.stmt, needed: set[str]) -> bool:
 
 
 class _Strip(ast.NodeTransformer):
-    """Takes out calls that paste, imports for the site, and what is left without a body."""
+    """Removes calls that paste, imports for the site, and statements left without a body."""
 
     def __init__(self, pasting: set[str]) -> None:
         self._pasting = pasting

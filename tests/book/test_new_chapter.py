@@ -66,12 +66,12 @@ def test_it_passes_the_tests(copy: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "chapter", "nowhere/chapter", "part/A chapter", "part/../x"])
 def test_a_name_that_is_no_chapter_is_refused(small: SmallBook, name: str) -> None:
-    with pytest.raises(BookError, match="NAME=part/chapter in small letters, the part one of part"):
+    with pytest.raises(BookError, match="NAME=part/chapter in lowercase, the part one of part"):
         new_chapter(Book(small.book.root), name)
 
 
 def test_a_chapter_that_is_there_is_left_alone(small: SmallBook) -> None:
     before = small.chapter.read_text()
-    with pytest.raises(BookError, match="book/part/chapter.md is there already"):
+    with pytest.raises(BookError, match="book/part/chapter.md already exists"):
         new_chapter(Book(small.book.root), "part/chapter")
     assert small.chapter.read_text() == before
