@@ -1,1 +1,1 @@
-"""Executes chapters, and compares, keeps and renews their outputs."""
+"""Executes chapters and compares, stores and updates their outputs."""

@@ -1,8 +1,7 @@
-"""Finds the outputs that still hold for a chapter, and computes those that do not.
+"""Finds outputs that are still valid for a chapter, and computes those that aren't.
 
-Outputs come from the reference notebook, or from an earlier execution kept in `_build/executed`.
-They hold if their digests say that nothing they follow from has changed, and that nobody has
-changed them.
+Outputs come from the reference notebook, or from an earlier execution in `_build/executed`. They
+are valid if their digests show that their inputs haven't changed and that nobody has edited them.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from lnbook._build import FIGURE_SNAPSHOT
 
 
 def cache_path(book: Book, chapter: Chapter) -> Path:
-    """Where an execution that is not (yet) a reference is kept."""
+    """Where to store an execution that isn't a reference (yet)."""
     return book.build / "executed" / f"{chapter.name}.ipynb"
 
 
 def read_notebook(path: Path) -> NotebookNode | None:
-    """Read an executed notebook; None if there is none, or the file holds something else."""
+    """Read an executed notebook; None if it doesn't exist or isn't one."""
     try:
         notebook: NotebookNode = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
@@ -40,7 +39,7 @@ def read_notebook(path: Path) -> NotebookNode | None:
 
 
 def write_notebook(path: Path, notebook: NotebookNode) -> None:
-    """Write a notebook whole or not at all."""
+    """Write a notebook atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
@@ -48,21 +47,21 @@ def write_notebook(path: Path, notebook: NotebookNode) -> None:
 
 
 def stale_reason(book: Book, chapter: Chapter, notebook: NotebookNode) -> str | None:
-    """Why outputs do not hold for a chapter; None if they do."""
+    """Why outputs aren't valid for a chapter; None if they are."""
     stored = notebook.metadata.get("lnbook", {})
     if [cell.source for cell in code_cells(notebook)] != [
         cell.source for cell in chapter.code_cells
     ]:
-        return "its code differs from the chapter's"
+        return "its code differs from the chapter's code"
     if stored.get("source") != source_digest(book, chapter):
         return "lnbook or a pinned version has changed since it was executed"
     if stored.get("outputs") != outputs_digest(notebook):
-        return "its outputs were changed by hand"
+        return "its outputs were edited by hand"
     return None
 
 
 def find(book: Book, chapter: Chapter) -> NotebookNode | None:
-    """The executed notebook whose outputs hold for a chapter, if there is one."""
+    """The executed notebook with valid outputs for a chapter, if there is one."""
     for path in (book.reference(chapter), cache_path(book, chapter)):
         notebook = read_notebook(path)
         if notebook is not None and stale_reason(book, chapter, notebook) is None:
@@ -81,7 +80,7 @@ def with_text_of(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
 
 
 def for_readers(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
-    """The executed chapter without what only tests read."""
+    """The executed chapter without the data that only tests read."""
     notebook = with_text_of(chapter, executed)
     for key in ("language_info", "lnbook"):
         del notebook.metadata[key]
@@ -109,10 +108,10 @@ def ensure(book: Book) -> dict[str, NotebookNode]:
 
 
 def fill_cache(book: Book) -> Path:
-    """A jupyter-cache that holds the outputs of every chapter, and no others.
+    """A jupyter-cache with the outputs of every chapter and nothing else.
 
-    A cache is never changed, but replaced as a whole where it would not match. Its address stays,
-    since Sphinx would read every page again for another one.
+    A cache is never modified: if it's outdated, it's replaced. Its path stays the same, since with
+    a new path Sphinx would read every page again.
     """
     executed = ensure(book)
     notebooks = [for_readers(chapter, executed[chapter.name]) for chapter in book.chapters]
@@ -133,14 +132,14 @@ def fill_cache(book: Book) -> Path:
             CacheBundleIn(notebook, str(chapter.path)), check_validity=True, overwrite=True
         )
     cache.db.dispose()
-    stamp.write_text(wanted, encoding="utf-8")  # last: a cache without it counts for nothing
+    stamp.write_text(wanted, encoding="utf-8")  # last: a cache without a stamp is ignored
     return path
 
 
 def _matched(notebook: NotebookNode) -> list[Any]:
-    """What jupyter-cache knows a notebook by, besides its code: where it differs, nothing matches.
+    """What jupyter-cache compares besides the code: if it differs, the notebook isn't found.
 
-    MyST-NB would then execute the chapter itself, in silence, with outputs that no digest vouches
-    for.
+    MyST-NB would then silently execute the chapter itself, and no digest would vouch for its
+    outputs.
     """
     return [notebook.metadata.kernelspec, [cell.metadata for cell in code_cells(notebook)]]

@@ -1,7 +1,7 @@
-"""What each chapter costs a reader: how long it runs, and how much memory it needs.
+"""What each chapter costs a reader: its running time and its memory.
 
-The tests measure both whenever they execute a reference (tests/chapter_costs.py), and keep them in
-`_build/costs.json`.
+The tests measure both whenever they execute a reference (tests/chapter_costs.py), and store them
+in `_build/costs.json`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import NamedTuple
 from bookbuild.book import Book
 from bookbuild.errors import BookError
 
-LARGEST_PEAK = 10**9  # bytes: Binder promises a reader 1 GB, and may end what takes more
+LARGEST_PEAK = 10**9  # bytes: Binder guarantees 1 GB and may kill what uses more
 
 
 class Cost(NamedTuple):
-    """What one run of a chapter cost: seconds with the start of its kernel, and bytes at once."""
+    """The cost of one run: seconds including the kernel's start, and peak memory in bytes."""
 
     seconds: float
     peak: int
 
 
 def peak_memory(process: int) -> int | None:
-    """The most memory that a running process has held at once, in bytes.
+    """The peak memory of a running process, in bytes.
 
-    None where the system does not tell (it is Linux that does).
+    None if the system doesn't report it; Linux does.
     """
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
@@ -39,12 +39,12 @@ def peak_memory(process: int) -> int | None:
 
 
 def path(book: Book) -> Path:
-    """Where the costs of the last runs are kept."""
+    """Where the costs of the last runs are stored."""
     return book.build / "costs.json"
 
 
 def read(book: Book) -> dict[str, Cost]:
-    """The costs of the last runs, by the name of the chapter."""
+    """The costs of the last runs, keyed by the chapter's name."""
     if not path(book).exists():
         return {}
     data = json.loads(path(book).read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def read(book: Book) -> dict[str, Cost]:
 
 
 def keep(book: Book, costs: Mapping[str, Cost]) -> None:
-    """Keep the costs of the chapters that ran, beside those of earlier runs."""
+    """Add the costs of the chapters that ran to those of earlier runs."""
     path(book).parent.mkdir(parents=True, exist_ok=True)
     data = {name: cost._asdict() for name, cost in {**read(book), **costs}.items()}
     path(book).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
@@ -66,12 +66,12 @@ def show(book: Book) -> None:
     """
     costs = read(book)
     if not costs:
-        raise BookError(f"{book.show(path(book))} is not there: run 'make test' to measure")
+        raise BookError(f"{book.show(path(book))} does not exist: run 'make test' to measure")
     print("\n".join(table([chapter.name for chapter in book.chapters], costs)))
 
 
 def table(names: Iterable[str], costs: Mapping[str, Cost]) -> Iterator[str]:
-    """The lines of a table: each chapter, then the sum of the times and the largest peak."""
+    """The lines of a table: each chapter, then the total time and the largest peak."""
     rows = {name: costs.get(name) for name in names}
     measured = [cost for cost in rows.values() if cost]
     if measured:

@@ -20,7 +20,7 @@ def show(book: Book) -> None:
     """Print how the outputs of every reference differ from those of the last commit.
 
     Raises:
-        BookError: if there is no commit, or no reference can be read.
+        BookError: if there is no commit, or a reference can't be read.
     """
     changed = 0
     for chapter in book.chapters:
@@ -43,7 +43,7 @@ def show(book: Book) -> None:
 
 
 def difference(old: NotebookNode, new: NotebookNode) -> Iterator[str]:
-    """The lines of outputs that differ, each cell under its number and first line."""
+    """The output lines that differ, each cell with its number and first line."""
     before, after = code_cells(old), code_cells(new)
     for number in range(max(len(before), len(after))):
         was = list(shown(before[number])) if number < len(before) else []
@@ -57,7 +57,7 @@ def difference(old: NotebookNode, new: NotebookNode) -> Iterator[str]:
 
 
 def shown(cell: NotebookNode) -> Iterator[str]:
-    """The outputs of a cell as lines that a person can compare."""
+    """A cell's outputs as lines that a person can compare."""
     for output in cell.outputs:
         if output.output_type == "stream":
             yield from output.text.splitlines()

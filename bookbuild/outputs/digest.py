@@ -1,8 +1,7 @@
-"""Digests that tie a chapter's outputs to all that they were computed from.
+"""Digests that tie a chapter's outputs to everything they were computed from.
 
-A chapter's outputs follow from its code cells, from the modules of lnbook that it imports (and
-those that they import), and from the pinned versions of what lnbook depends on. Whatever else
-changes, they stay.
+A chapter's outputs depend on its code cells, on the lnbook modules that it imports (directly or
+indirectly), and on the pinned versions of lnbook's dependencies, and on nothing else.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def digest(value: Any) -> str:
 
 
 def source_digest(book: Book, chapter: Chapter) -> str:
-    """The digest of everything that the outputs of a chapter follow from."""
+    """The digest of everything that a chapter's outputs depend on."""
     return digest(
         {
             "cells": [cell.source for cell in chapter.code_cells],
@@ -45,14 +44,14 @@ def source_digest(book: Book, chapter: Chapter) -> str:
 
 
 def outputs_digest(notebook: NotebookNode) -> str:
-    """The digest of all outputs of an executed notebook."""
+    """The digest of all outputs in an executed notebook."""
     return digest(
         [{"count": cell.execution_count, "outputs": cell.outputs} for cell in code_cells(notebook)]
     )
 
 
 def pins(book: Book) -> dict[str, str]:
-    """The pinned version of each package that lnbook depends on directly."""
+    """The pinned versions of lnbook's direct dependencies."""
     project = tomllib.loads(book.project.read_text(encoding="utf-8"))["project"]
     pinned = read_pins(book.constraints)
     names = [canonicalize_name(Requirement(text).name) for text in project["dependencies"]]
@@ -60,10 +59,10 @@ def pins(book: Book) -> dict[str, str]:
 
 
 def package_digest(book: Book, chapter: Chapter) -> str:
-    """The digest of the modules of lnbook that a chapter reaches by its imports.
+    """The digest of the lnbook modules that a chapter imports, directly or indirectly.
 
-    A measurement counts where the chapter or one of these modules names it, and so does what
-    figures are drawn with; in which shades the site shows them does not.
+    It includes measurements that the chapter or one of these modules names, and the colors and
+    styles that figures are drawn with, but not the shades in which the site shows them.
     """
     found = modules(book, chapter)
     texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}
@@ -85,7 +84,7 @@ def package_digest(book: Book, chapter: Chapter) -> str:
 
 
 def modules(book: Book, chapter: Chapter) -> dict[str, Path]:
-    """The modules of lnbook that a chapter imports, directly or through another one."""
+    """The lnbook modules that a chapter imports, directly or indirectly."""
     found: dict[str, Path] = {}
     wanted = {name for source in _sources(chapter) for name in _imports(source)}
     while wanted:
@@ -106,18 +105,18 @@ def _nodes(source: str) -> tuple[ast.AST, ...]:
     try:
         return tuple(ast.walk(ast.parse(source)))
     except SyntaxError:
-        return ()  # running the cell says it better
+        return ()  # running the cell gives a better message
 
 
 def _strings(source: str) -> Iterator[str]:
-    """The string constants of a source."""
+    """The string constants in a source."""
     for node in _nodes(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
 def _imports(source: str, package: str = "") -> set[str]:
-    """The dotted names under lnbook that a source imports."""
+    """The dotted names in lnbook that a source imports."""
     names: list[str] = []
     for node in _nodes(source):
         if isinstance(node, ast.Import):
@@ -129,10 +128,10 @@ def _imports(source: str, package: str = "") -> set[str]:
 
 
 def _files(package: Path, name: str) -> Iterator[tuple[str, Path]]:
-    """The modules that importing a dotted name runs, each with its file.
+    """The modules that run when a dotted name is imported, each with its file.
 
-    The last part may be a function or a class: then the module above it is what counts. A bare
-    `import lnbook` may lead anywhere, so it stands for all of the package.
+    The last part may be a function or a class; then its module counts. A bare `import lnbook` could
+    lead anywhere, so it counts as importing the whole package.
     """
     parts = name.split(".")
     if parts[1:] in ([], ["*"]):

@@ -1,4 +1,4 @@
-"""Runs chapters, several at a time, each in a fresh kernel."""
+"""Executes chapters in parallel, each in a fresh kernel."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from bookbuild.errors import BookError
 from bookbuild.outputs.digest import outputs_digest, package_digest, source_digest
 from lnbook._build import SILENCE
 
-# How long to wait, here and when a reference is compared (tests/conftest.py). The slowest cell
-# takes 25 s on a quiet machine, and several times as long beside other load or with rounding noise.
+# Timeouts, also for comparing references (tests/conftest.py). The slowest cell takes 25 s on an
+# idle machine, and several times as long on a busy one or with rounding noise.
 SECONDS_A_CELL = 1800
-SECONDS_A_MESSAGE = 300  # for a kernel to start, or to send what a cell has printed
+SECONDS_A_MESSAGE = 300  # for a kernel to start, or to send a cell's output
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def execute_all(
     book: Book, chapters: Iterable[Chapter], keep: Callable[[Chapter, NotebookNode], None]
 ) -> None:
-    """Run chapters in parallel, hand each result to `keep`, and say how it goes.
+    """Run chapters in parallel, pass each result to `keep`, and print progress.
 
     Raises:
-        BookError: after all have run, with a line for each one that failed.
+        BookError: after all have run, with one line per failed chapter.
     """
     chapters = list(chapters)
     if not chapters:
@@ -64,10 +64,10 @@ def _timed(book: Book, chapter: Chapter) -> tuple[NotebookNode, float]:
 
 
 def execute(book: Book, chapter: Chapter) -> NotebookNode:
-    """Run one chapter and return it with outputs and with the digests that vouch for them.
+    """Run one chapter and return it with its outputs and their digests.
 
     Raises:
-        BookError: if a cell raises, runs too long, kills its kernel or shows what it should not.
+        BookError: if a cell raises, times out, kills its kernel or has an invalid output.
     """
     notebook = deepcopy(chapter.notebook)
     client = NotebookClient(
@@ -98,7 +98,7 @@ def execute(book: Book, chapter: Chapter) -> NotebookNode:
 
 
 def _failure(book: Book, chapter: Chapter, notebook: NotebookNode, error: Exception) -> str:
-    """One line on what failed where; the traceback goes to a file."""
+    """One line that says what failed and where; the traceback goes to a file."""
     cells = code_cells(notebook)
     errors = [
         (number, output)

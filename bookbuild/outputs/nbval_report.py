@@ -1,4 +1,4 @@
-"""Executes references with nbval in a fresh process, and reads which cells differ."""
+"""Executes references with nbval in a fresh process, and finds out which cells differ."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from bookbuild.errors import BookError
 
-START, END = "tests.notebooks.", ".ipynb"  # around the name of a chapter, in a report
-COLOR = re.compile(r"#x1B\[[0-9;]*m")  # as a report writes what would color a terminal
-# In nbval's words:
+START, END = "tests.notebooks.", ".ipynb"  # around a chapter's name in a report
+COLOR = re.compile(r"#x1B\[[0-9;]*m")  # how a report writes terminal colors
+# nbval's wording:
 REASON = re.compile(r"^Cell \d+: (.+)$", re.MULTILINE)
 DIFFERS = "Cell outputs differ"
 RAISES = "Cell execution caused an exception"
@@ -24,13 +24,13 @@ RAISES = "Cell execution caused an exception"
 
 @dataclass(frozen=True)
 class Difference:
-    """A cell that is not as its reference says.
+    """A cell that differs from its reference.
 
     Attributes:
         cell: its name, as nbval numbers it: Cell 0 is the first code cell.
         what: what happened, in a few words.
-        tells: whether the cell ran to its end or to an exception of its own. What a kernel that
-            died or a cell that took too long would have shown, nobody knows.
+        tells: whether the cell ran to its end or raised an exception. If the kernel died or the
+                cell timed out, nobody knows what it would have shown.
         details: what nbval printed about it.
     """
 
@@ -40,17 +40,17 @@ class Difference:
     details: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        """As a line of a message."""
+        """The difference as a line in a message."""
         return f"{self.cell} {self.what}"
 
 
 @dataclass
 class Result:
-    """What comparing one chapter found.
+    """The result of comparing one chapter.
 
     Attributes:
         cells: how many cells were compared.
-        different: which of them differed from the reference or failed.
+        different: the cells that differed from the reference or failed.
         seconds: how long it took.
     """
 
@@ -59,7 +59,7 @@ class Result:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        """As an entry of a table."""
+        """The result as a table entry."""
         if not self.cells:
             return "not run"
         if self.different:
@@ -74,12 +74,12 @@ def compare(
 
     Args:
         root: the folder of the book.
-        paths: the references, or folders of them, as seen from the root.
-        environment: variables to set.
-        options: more options of pytest.
+        paths: the references, or folders with references, relative to the root.
+        environment: environment variables to set.
+        options: more options for pytest.
 
     Returns:
-        The result of each chapter, by its name.
+        The result of each chapter, keyed by its name.
 
     Raises:
         BookError: if pytest itself fails.
@@ -100,16 +100,16 @@ def compare(
 
 
 def read(report: Path) -> dict[str, Result]:
-    """The result of each chapter, from the report of pytest.
+    """The result of each chapter, from pytest's report.
 
     Raises:
-        BookError: if the report names a test that is not a cell of a reference.
+        BookError: if the report names a test that isn't a cell of a reference.
     """
     results: dict[str, Result] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         classname = case.get("classname", "")
         if not (classname.startswith(START) and classname.endswith(END)):
-            raise BookError(f"{report}: {classname!r} is no reference")
+            raise BookError(f"{report}: {classname!r} is not a reference")
         name = classname[len(START) : -len(END)].replace(".", "/")
         result = results.setdefault(name, Result())
         result.cells += 1
@@ -121,7 +121,7 @@ def read(report: Path) -> dict[str, Result]:
 
 
 def _difference(cell: str, text: str) -> Difference:
-    """A difference from what nbval says about a cell."""
+    """The difference that nbval reports for a cell."""
     text = COLOR.sub("", text)
     said = REASON.search(text)
     reason = said[1] if said else text.strip()

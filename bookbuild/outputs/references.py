@@ -1,4 +1,4 @@
-"""Renews the executed reference notebooks and shows what changed in them."""
+"""Updates the executed reference notebooks and shows what changed in them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from bookbuild.outputs.execute import execute_all
 
 
 def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
-    """Renew the references of the chapters that changed, or of those named, or of all.
+    """Update the references of the chapters that changed, of the named chapters, or of all.
 
-    Either all of them are renewed or, if one chapter fails, none.
+    Either all of them are updated or, if one chapter fails, none.
 
     Raises:
-        BookError: if a name is no chapter, or a chapter fails.
+        BookError: if a name isn't the name of a chapter, or a chapter fails.
     """
     forced = book.named(names) if not everything else list(book.chapters)
     execute_all(book, forced, lambda chapter, nb: write_notebook(cache_path(book, chapter), nb))
     executed = ensure(book)
-    for chapter in forced:  # where the reference still holds, `ensure` has taken that one
+    for chapter in forced:  # if the reference is still valid, `ensure` has used it
         executed[chapter.name] = read_notebook(cache_path(book, chapter)) or executed[chapter.name]
     changed = 0
     for chapter in book.chapters:
         new = with_text_of(chapter, executed[chapter.name])
         changed += _replace(book, chapter, new)
     changed += _remove_orphans(book)
-    print(f"{changed} of {len(book.chapters)} reference(s) renewed")
+    print(f"{changed} of {len(book.chapters)} reference(s) updated")
     if changed:
-        print("Read the differences, then commit the references with the change that caused them.")
+        print("Check the differences, then commit the references with the change that caused them.")
 
 
 def _replace(book: Book, chapter: Chapter, new: NotebookNode) -> bool:
@@ -54,5 +54,5 @@ def _remove_orphans(book: Book) -> int:
     orphans = [path for path in book.references.rglob("*.ipynb") if path not in wanted]
     for path in orphans:
         path.unlink()
-        print(f"\n{book.show(path)}: removed, since no chapter has this name")
+        print(f"\n{book.show(path)}: removed: no chapter has this name")
     return len(orphans)

@@ -1,4 +1,4 @@
-"""The whole book as one PDF: the pages of the built site in one page, printed by Chromium."""
+"""The whole book as one PDF: the built site's pages, joined into one and printed by Chromium."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bookbuild.site.offered import PDF_NAME
 
 
 def make_pdf(book: Book) -> Path:
-    """Print the site that is built, and check what was printed.
+    """Print the built site, and check the result.
 
     Raises:
-        BookError: if Chromium is missing, or the PDF has a fault.
+        BookError: if Chromium is missing or the PDF has faults.
     """
     start = time.perf_counter()
     print("Printing the book as PDF", flush=True)
@@ -37,7 +37,7 @@ def make_pdf(book: Book) -> Path:
         problems = page.evaluate((WEB / "print.js").read_text(encoding="utf-8"))
         if problems:
             raise BookError(*(f"{PDF_NAME}: {problem}" for problem in problems))
-        # The page of each entry is known when all is printed: print again with the numbers.
+        # Only now are the page numbers known: print again with the numbers in the contents.
         print_page(page, part, complete=False)
         page.evaluate(_set_page_numbers(_page_numbers(part, printed.entries)))
         print_page(page, part)
@@ -54,7 +54,7 @@ def make_pdf(book: Book) -> Path:
 
 
 def print_page(page: Page, path: Path, *, complete: bool = True) -> None:
-    """Print a page as its style sheet says, with bookmarks and tags if complete."""
+    """Print a page according to its style sheet; add bookmarks and tags if `complete`."""
     page.pdf(
         path=path,
         prefer_css_page_size=True,
@@ -65,8 +65,8 @@ def print_page(page: Page, path: Path, *, complete: bool = True) -> None:
 
 
 def _pack(source: Path, target: Path, authors: str) -> None:
-    """Write the PDF with its many small objects packed: half the size or less."""
-    logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it greets when it is imported
+    """Write the PDF with its many small objects compressed: half the size or less."""
+    logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it logs a greeting when imported
     import pikepdf
 
     with pikepdf.open(source) as document:

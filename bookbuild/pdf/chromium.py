@@ -1,4 +1,4 @@
-"""A page in the system's Chromium, without a window and without a network."""
+"""Opens pages in the system's Chromium, headless and offline."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ START_SECONDS = 120  # on a busy machine
 FLAGS = (
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    # Every name but the loopback's leads nowhere: what asks another host fails, as offline.
+    # No host except localhost resolves, so requests to other hosts fail, as if offline.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
 
 
 def find_chromium() -> str:
-    """The program to run.
+    """The path of the Chromium executable.
 
     Raises:
         BookError: if there is none.
@@ -35,16 +35,16 @@ def find_chromium() -> str:
         if found:
             return found
     raise BookError(
-        f"{VARIABLE} names '{named}', which is no program here"
+        f"{VARIABLE} names '{named}', which is not a program on this machine"
         if named
-        else "this needs Chromium, which is not installed here: install it (Debian, Ubuntu: "
-        f"apt install chromium), or name the program with {VARIABLE}=..."
+        else "this needs Chromium, which is not installed: install it (Debian, Ubuntu: "
+        f"apt install chromium) or point to it with {VARIABLE}=..."
     )
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start the program that `find_chromium` finds."""
-    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox refuses that
+    """Start the Chromium that `find_chromium` finds."""
+    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox refuses root
     return playwright.chromium.launch(
         executable_path=find_chromium(),
         args=list(FLAGS),
@@ -55,10 +55,10 @@ def launch(playwright: Playwright) -> Browser:
 
 @contextlib.contextmanager
 def open_page(file: Path, *, scripts: bool = True) -> Iterator[Page]:
-    """Open a file of this machine, and wait until it is loaded, however long it takes.
+    """Open a local file, and wait until it's loaded, however long that takes.
 
     Raises:
-        BookError: if Chromium does not start, or fails at what it is told within the `with`.
+        BookError: if Chromium doesn't start, or fails inside the `with` block.
     """
     try:
         with sync_playwright() as playwright, launch(playwright) as browser:
@@ -67,5 +67,5 @@ def open_page(file: Path, *, scripts: bool = True) -> Iterator[Page]:
             page.goto(file.resolve().as_uri())
             yield page
     except Error as error:
-        first, *_ = error.message.splitlines()  # the others are its log
+        first, *_ = error.message.splitlines()  # the other lines are its log
         raise BookError(f"Chromium: {first}") from None

@@ -1,8 +1,8 @@
-"""All pages of the built site as one HTML page to be printed.
+"""Joins all pages of the built site into one HTML page for printing.
 
-One page, so that links between chapters become links inside the PDF. Its ids carry the name of
-their page in front; its headings sink by the depth of their page, so that the bookmarks of the PDF
-are parts, chapters and sections.
+With a single page, links between chapters become links inside the PDF. Ids get the name of their
+page as a prefix. Headings are lowered by the depth of their page, so that the PDF's bookmarks show
+parts, chapters and sections.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 
 WEB = Path(__file__).parent
-LEFT_OUT = ("genindex", "search")  # a list of links to search with, of no use on paper
+LEFT_OUT = ("genindex", "search")  # pages for searching, which are useless on paper
 HIGHEST, LOWEST = 1, 6
-# What belongs to the screen: navigation, controls, the dark twin of a figure, folded drawing code.
+# Parts for the screen only: navigation, controls, dark variants of figures, folded drawing code.
 REMOVED = (
     ".headerlink",
     ".d-print-none",
@@ -35,13 +35,13 @@ REMOVED = (
     "details.hide",
     ".toctree-wrapper",
 )
-# Attributes that name an id of the same page.
+# Attributes that refer to an id on the same page.
 NAMES_AN_ID = ("for", "aria-labelledby", "aria-describedby", "headers")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the table of contents."""
+    """A line in the table of contents."""
 
     title: str
     anchor: str
@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class PrintedBook:
-    """The page, and what the PDF made from it must have."""
+    """The page, and what its PDF must contain."""
 
     html: str
     entries: tuple[Entry, ...]
@@ -58,7 +58,7 @@ class PrintedBook:
 
 @dataclass(frozen=True)
 class _Placed:
-    """A page of the site, or the start of a part, at its depth in the book."""
+    """A page of the site, or the start of a part, with its depth in the book."""
 
     depth: int
     docname: str | None
@@ -66,13 +66,13 @@ class _Placed:
 
 
 def printed_book(book: Book, title: str, authors: str, to: Path) -> PrintedBook:
-    """Put all pages into one.
+    """Join all pages into one.
 
     Args:
-        book: the book, whose site is built.
+        book: the book, with its site already built.
         title: its title.
-        authors: who wrote it.
-        to: the folder that the page will lie in; links to images start there.
+        authors: its authors.
+        to: the folder for the page; links to images are relative to it.
 
     Raises:
         BookError: if a page or an image is missing, or a link leads nowhere.
@@ -113,7 +113,7 @@ def printed_book(book: Book, title: str, authors: str, to: Path) -> PrintedBook:
 
 
 def _plan(book: Book) -> Iterator[_Placed]:
-    """All pages in order; a captioned part of the contents counts as a level."""
+    """All pages in order; a captioned part of the table of contents counts as a level."""
     site = parse_toc_yaml(book.toc)
     root = site.root.docname
     yield _Placed(0, root)
@@ -165,7 +165,7 @@ def _slug(docname: str) -> str:
 
 
 def _unfold(article: Tag) -> None:
-    """Folds are open on paper: their summary becomes a line above their text."""
+    """Open all folds: on paper, a summary becomes a line above its text."""
     for details in article.find_all("details"):
         summary = details.find("summary")
         if isinstance(summary, Tag):
@@ -176,7 +176,7 @@ def _unfold(article: Tag) -> None:
 
 
 def _redirect(link: Tag, docname: str, names: frozenset[str | None]) -> None:
-    """Links to pages of the book lead to them in the PDF; links to files of the site are text."""
+    """Point links to pages at their place in the PDF; turn links to the site's files into text."""
     parts = urlsplit(str(link["href"]))
     if parts.scheme or parts.netloc:
         return
@@ -197,11 +197,11 @@ def _rebase(book: Book, image: Tag, page: Path, to: Path) -> None:
     if not source.is_file():
         raise BookError(f"{book.show(page)}: the image {image['src']} is missing")
     image["src"] = Path(posixpath.relpath(source.as_posix(), to.resolve().as_posix())).as_posix()
-    image.attrs.pop("loading", None)  # an image that waits to be scrolled to is not printed
+    image.attrs.pop("loading", None)  # lazily loaded images would be missing in print
 
 
 def _sink(article: Tag, depth: int) -> None:
-    """Lower the headings of a page by its depth; the class keeps what they were."""
+    """Lower a page's headings by its depth; their class keeps the original level."""
     for level in range(LOWEST, HIGHEST - 1, -1):
         for heading in article.find_all(f"h{level}"):
             heading["class"] = f"was-h{level}"
@@ -213,7 +213,7 @@ def _entries(article: Tag, placed: _Placed) -> Iterator[Entry]:
     text = " ".join(title.get_text().split()) if title else str(placed.docname)
     yield Entry(text, str(article["id"]), placed.depth)
     if placed.depth > 1:
-        return  # the reference: its modules are enough
+        return  # API reference: its modules are enough
     for heading in article.select(".was-h2"):
         section = heading.find_parent("section", id=True)
         if section is not None:
@@ -222,7 +222,7 @@ def _entries(article: Tag, placed: _Placed) -> Iterator[Entry]:
 
 
 def _words(heading: Tag) -> str:
-    """The text of a heading; of a formula only what is written for people, not its source."""
+    """A heading's text; formulas only in their readable form, without their source."""
     copy = BeautifulSoup(str(heading), "html.parser")
     for tag in copy.select("annotation, .katex-html"):
         tag.decompose()
@@ -234,7 +234,7 @@ def _dangling(body: Tag) -> Iterator[str]:
     for link in body.find_all("a", href=True):
         href = str(link["href"])
         if href.startswith("#") and href[1:] not in anchors:
-            yield f"in the printed book a link leads nowhere: {href} ({link.get_text()[:40]!r})"
+            yield f"in the PDF, a link leads nowhere: {href} ({link.get_text()[:40]!r})"
 
 
 def _contents(entries: list[Entry]) -> Tag:
@@ -253,7 +253,7 @@ def _contents(entries: list[Entry]) -> Tag:
 
 
 def _styles(book: Book, to: Path) -> str:
-    """The style of paper, which is not that of the site; the fonts of formulas are."""
+    """The style sheet for print; it differs from the site's but uses its fonts for formulas."""
     katex = book.source / "_static" / "katex" / "katex.min.css"
     relative = posixpath.relpath(katex.resolve().as_posix(), to.resolve().as_posix())
     code = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")

@@ -14,7 +14,7 @@ from bookbuild.reproduce import noise, reproduced, settings
 from bookbuild.reproduce.noise.kernel import started
 from bookbuild.reproduce.settings import Setting
 
-# What a chapter costs under other settings says nothing of what it costs a reader.
+# A chapter's cost under these settings isn't what it costs a reader.
 NO_COSTS = ("-p", "no:tests.chapter_costs")
 NOT_RUN = Difference("every cell", "was not run", tells=False)
 
@@ -26,16 +26,16 @@ def reproduce(
     *,
     only_changed: bool = False,
 ) -> None:
-    """Compare references under several settings; print a table, chapter by setting.
+    """Compare references under several settings; print a table of chapters and settings.
 
     Args:
         book: the book.
-        names: compare the references of these chapters; without any, of all.
-        chosen: the names of the settings; without any, all that this processor can take.
-        only_changed: leave out what gave the same outputs and has not changed since.
+        names: the chapters to compare; if empty, all of them.
+        chosen: the names of the settings; if empty, all that this processor supports.
+        only_changed: skip chapters that haven't changed since they gave the same outputs.
 
     Raises:
-        BookError: if there is no chapter or no setting of a name, or an output differs anywhere.
+        BookError: if a name isn't a chapter or a setting, or any output differs.
     """
     chapters = book.named(names) or list(book.chapters)
     found: dict[str, Mapping[str, Result]] = {}
@@ -50,7 +50,7 @@ def reproduce(
             found[setting.name] = run(book, setting, wanted)
             reproduced.keep(book, found)
     if not found:
-        print("Nothing has changed since it gave the same outputs")
+        print("Nothing has changed since the outputs were last the same")
         return
     names = [chapter.name for chapter in chapters if any(chapter.name in r for r in found.values())]
     print("", *table(names, found), sep="\n", flush=True)
@@ -62,16 +62,16 @@ def reproduce(
     ]
     if problems:
         log = write_details(book, found)
-        raise BookError(*problems, f"what these cells show instead is in {book.show(log)}")
+        raise BookError(*problems, f"see {book.show(log)} for what these cells show instead")
 
 
 def run(book: Book, setting: Setting, chapters: Sequence[Chapter]) -> dict[str, Result]:
     """Compare the references of some chapters under one setting.
 
     Raises:
-        BookError: if a kernel computed without the noise that it should have had.
+        BookError: if a kernel ran without the noise it should have had.
     """
-    # More threads than cores would wait for each other: many times slower.
+    # With more threads than cores, threads wait for each other: many times slower.
     at_once = max(1, (os.cpu_count() or 1) // (setting.threads or 1))
     references = [book.show(book.reference(chapter)) for chapter in chapters]
     with setting.environment(Path(noise.__file__).parents[3]) as variables:
@@ -81,14 +81,14 @@ def run(book: Book, setting: Setting, chapters: Sequence[Chapter]) -> dict[str, 
             count = started(Path(variables["IPYTHONDIR"]))
             if count < len(results):
                 raise BookError(
-                    f"{setting.name}: only {count} of {len(results)} kernels computed with noise"
+                    f"{setting.name}: only {count} of {len(results)} kernels ran with noise"
                 )
     not_run = Result(different=[NOT_RUN])
     return {chapter.name: results.get(chapter.name, not_run) for chapter in chapters}
 
 
 def write_details(book: Book, found: Mapping[str, Mapping[str, Result]]) -> Path:
-    """Write down what each cell that differs shows, and return where."""
+    """Write the outputs of cells that differ to a file, and return its path."""
     path = book.build / "reproduce.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     parts = [
@@ -102,7 +102,7 @@ def write_details(book: Book, found: Mapping[str, Mapping[str, Result]]) -> Path
 
 
 def table(names: Iterable[str], found: Mapping[str, Mapping[str, Result]]) -> list[str]:
-    """The lines of a table, chapter by setting."""
+    """The lines of a table of chapters and settings."""
     rows = [["chapter", *found]]
     for name in names:
         rows.append([name, *(str(results.get(name, Result())) for results in found.values())])

@@ -1,7 +1,7 @@
 """Remembers which chapters gave the same outputs under which settings: tests/reproduced.json.
 
-An entry holds until the chapter, the modules that it imports, their versions or its reference
-change. So CI can run what changed, and nothing else.
+An entry is valid until the chapter, the modules it imports, their versions or its reference
+change, so CI only runs what has changed.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from bookbuild.outputs.cache import read_notebook
 from bookbuild.outputs.digest import digest, outputs_digest, source_digest
 from bookbuild.outputs.nbval_report import Result
 
-SHOWN = 16  # letters of a digest that are kept
+SHOWN = 16  # characters of a digest to keep
 
 
 def path(book: Book) -> Path:
-    """The file that remembers."""
+    """The file with the results."""
     return book.root / "tests" / "reproduced.json"
 
 
 def is_known(book: Book, chapter: Chapter, setting: str) -> bool:
-    """Whether a chapter, as it is now, gave the same outputs under a setting."""
+    """Whether a chapter in its current state gave the same outputs under a setting."""
     return _read(book).get(chapter.name, {}).get(setting) == _state(book, chapter)
 
 
 def keep(book: Book, found: Mapping[str, Mapping[str, Result]]) -> None:
-    """Remember what was found, by setting and chapter, and forget chapters that are gone."""
+    """Record results by setting and chapter, and drop chapters that no longer exist."""
     known = _read(book)
     chapters = {chapter.name: chapter for chapter in book.chapters}
     kept = {name: known.get(name, {}) for name in sorted(chapters)}
@@ -51,7 +51,7 @@ def _read(book: Book) -> dict[str, dict[str, str]]:
 
 
 def _state(book: Book, chapter: Chapter) -> str:
-    """The digest of what a chapter's outputs follow from, and of these outputs."""
+    """The digest of a chapter's outputs and everything they depend on."""
     reference = read_notebook(book.reference(chapter))
     outputs = None if reference is None else outputs_digest(reference)
     return digest([source_digest(book, chapter), outputs])[:SHOWN]

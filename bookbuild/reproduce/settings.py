@@ -21,8 +21,8 @@ class Setting:
 
     Attributes:
         name: what the command line and the table call it.
-        variables: environment variables that choose how the libraries compute.
-        threads: how many threads torch and NumPy use; None for what they choose themselves.
+        variables: environment variables that control how the libraries compute.
+        threads: how many threads torch and NumPy use; None for their defaults.
         noise: the seed of the rounding noise; None for no noise.
     """
 
@@ -33,7 +33,7 @@ class Setting:
 
     @contextmanager
     def environment(self, root: Path) -> Iterator[dict[str, str]]:
-        """The environment variables that bring it about, and the files that they name.
+        """The environment variables for this setting; also writes the files they refer to.
 
         Args:
             root: the folder that holds the package bookbuild.
@@ -49,10 +49,10 @@ class Setting:
 def _libraries(
     mkl: str, openblas: str, torch: str, onednn: str, numpy: Sequence[str]
 ) -> dict[str, str]:
-    """The variables that have each library take the path of some processor.
+    """The variables that make each library take the code path for a given processor.
 
-    MKL multiplies torch's matrices, OpenBLAS those of NumPy; oneDNN convolves; torch and NumPy have
-    vector instructions of their own.
+    MKL multiplies torch's matrices, OpenBLAS multiplies NumPy's, and oneDNN convolves; torch and
+    NumPy also have vectorized code.
     """
     return {
         "MKL_CBWR": mkl,
@@ -64,11 +64,11 @@ def _libraries(
 
 
 def settings() -> dict[str, Setting]:
-    """Every setting that this processor can take, by name."""
+    """Every setting that this processor supports, keyed by name."""
     import torch
     from numpy._core import _multiarray_umath as numpy  # type: ignore[attr-defined]
 
-    # The groups of instructions that NumPy has code for, old to new: X86_V3 is AVX2.
+    # The instruction sets that NumPy has code for, oldest first: X86_V3 is AVX2.
     groups = [one for one in numpy.__cpu_dispatch__ if numpy.__cpu_features__[one]]
     newer = [one for one in groups if one != "X86_V3"]
     widest = torch.backends.cpu.get_cpu_capability()
@@ -89,13 +89,13 @@ def settings() -> dict[str, Setting]:
 
 
 def named(names: Sequence[str]) -> list[Setting]:
-    """The settings of these names; without any, all.
+    """The settings with these names, or all settings if there are no names.
 
     Raises:
-        BookError: if this processor has no setting of a name.
+        BookError: if this processor doesn't have a setting with one of the names.
     """
     known = settings()
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise BookError(f"no setting is called {', '.join(unknown)}; there are: {', '.join(known)}")
+        raise BookError(f"no setting named {', '.join(unknown)}; choose from {', '.join(known)}")
     return [known[name] for name in names or known]

@@ -120,7 +120,7 @@ def test_a_report_is_read(tmp_path: Path, text: str, what: str, tells: bool) -> 
 def test_a_report_on_something_else_is_refused(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(REPORT.format(DIFFERS).replace("tests.notebooks.", "tests.unit."))
-    with pytest.raises(BookError, match="'tests.unit.part.chapter.ipynb' is no reference"):
+    with pytest.raises(BookError, match="'tests.unit.part.chapter.ipynb' is not a reference"):
         read(report)
 
 

@@ -69,7 +69,7 @@ def test_table() -> None:
 
 
 def test_nothing_measured_yet(tmp_path: Path) -> None:
-    with pytest.raises(BookError, match=r"_build/costs.json is not there: run 'make test'"):
+    with pytest.raises(BookError, match=r"_build/costs.json does not exist: run 'make test'"):
         costs.show(Book(tmp_path))
 
 

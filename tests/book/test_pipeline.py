@@ -108,7 +108,7 @@ def test_what_a_cell_says_of_its_figure_changes_without_executing_it(built: Make
 
 def test_renewing_shows_what_changed(built: MakeBook) -> None:
     small = built()
-    assert "0 of 1 reference(s) renewed" in small.run("notebooks").stdout
+    assert "0 of 1 reference(s) updated" in small.run("notebooks").stdout
 
     small.chapter.write_text(CHAPTER.replace("The value.", "This is it."))
     done = small.run("notebooks")

@@ -87,7 +87,7 @@ def test_noise_finds_chaos_in_torch_and_in_numpy_and_nothing_else(
         "Cell 2 shows something else",
         "Cell 3 shows something else",
     ]
-    assert where == "error: what these cells show instead is in _build/reproduce.txt"
+    assert where == "error: see _build/reproduce.txt for what these cells show instead"
     details = (small.book.build / "reproduce.txt").read_text()
     assert details.count("part/chapter, noise-0: Cell") == 2
     assert "x = torch.sin(9 * x)" in details
@@ -126,7 +126,7 @@ def test_kernels_without_the_noise_they_should_have_are_an_error(
 ) -> None:
     book = small.book
     monkeypatch.setattr(reproduce, "compare", lambda *_: {"part/chapter": Result(cells=2)})
-    with pytest.raises(BookError, match="only 0 of 1 kernels computed with noise"):
+    with pytest.raises(BookError, match="only 0 of 1 kernels ran with noise"):
         reproduce.run(book, Setting("noise-7", noise=7), book.chapters)
 
 

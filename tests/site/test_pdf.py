@@ -156,10 +156,13 @@ def test_without_chromium_the_command_says_what_to_install(
     monkeypatch.setenv("CHROMIUM", "no-such-browser")
     done = small.run("pdf")
     assert done.returncode == 1
-    assert done.stderr == "error: CHROMIUM names 'no-such-browser', which is no program here\n"
+    assert (
+        done.stderr
+        == "error: CHROMIUM names 'no-such-browser', which is not a program on this machine\n"
+    )
     monkeypatch.delenv("CHROMIUM")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(BookError, match="which is not installed here: install it"):
+    with pytest.raises(BookError, match="which is not installed: install it"):
         find_chromium()
 
 

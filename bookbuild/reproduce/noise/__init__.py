@@ -1,9 +1,9 @@
-"""Rounding noise: what other processors would do to a chapter, on this one.
+"""Rounding noise: simulates what other processors would do to a chapter.
 
 Processors add in different orders and approximate `exp` in different ways, so their results differ
-in the last bit. In a kernel with noise, each such result has its last bit changed at random, in
-torch and in NumPy. An output that changes with it would not be the same everywhere.
+in the last bit. In a kernel with noise, torch and NumPy randomly change the last bit of every such
+result. If an output changes as well, it wouldn't be the same on every machine.
 
-What changes a number is a hash of its bits and a seed, not a stream of random numbers: equal
-computations keep giving equal results, which chapters may rely on.
+The change depends on a hash of the number's bits and a seed, not on a stream of random numbers:
+equal computations still give equal results, which chapters rely on.
 """

@@ -1,10 +1,10 @@
-"""Adds noise to what NumPy sums and approximates.
+"""Adds noise to NumPy's sums and approximations.
 
-Functions of `numpy` are replaced by ones that change their results. Methods of arrays such as
-`x.mean()` call functions of the module `_methods`, which are replaced as well. Two things can't be
-reached like this: the operator `@`, and functions such as `np.exp`, which extensions written in C
-take for the objects that they are. In the cells of a notebook and in the modules of `lnbook` they
-become calls of the functions with noise.
+This module replaces functions in `numpy` with versions that change their results. Array methods
+such as `x.mean()` call functions in the module `_methods`, which are replaced too. That doesn't
+work for the operator `@`, nor for ufuncs such as `np.exp`, which C extensions expect to be the
+original objects. Notebook cells and the modules of `lnbook` are rewritten to call noisy functions
+instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy._core import _methods
 
 from bookbuild.reproduce.noise.last_bits import EXACT_BITS, UNSIGNED, are_exact, change
 
-# Not cumsum and cumprod: they write down every step, so that only one order is possible.
+# Not cumsum and cumprod: they return every step, so only one order is possible.
 SUMS = """
 average convolve corrcoef correlate cov dot einsum inner interp mean median
 nanmean nansum percentile polyfit prod quantile std sum tensordot trace var vdot
@@ -36,7 +36,7 @@ logaddexp matmul power sin sinh tan tanh
 LINEAR_ALGEBRA = """
 cholesky det eig eigh eigvals eigvalsh inv lstsq matrix_power norm pinv qr slogdet solve svd
 """
-EXACT_OF_EXACT = ("sum", "_sum", "mean", "_mean")  # numbers so short that no order rounds
+EXACT_OF_EXACT = ("sum", "_sum", "mean", "_mean")  # exact if the numbers have few bits
 METHODS = ("_sum", "_prod", "_mean", "_var", "_std")
 FLOATS = (np.float16, np.float32, np.float64)
 IMPORTED_AS = "np"  # in lnbook and in every chapter
@@ -45,10 +45,10 @@ OPERATOR = "at"
 
 
 def start(seed: int) -> ast.NodeTransformer:
-    """Let NumPy compute with noise from now on, in this process.
+    """Make NumPy compute with noise from now on in this process.
 
     Returns:
-        What the syntax tree of a cell has to go through.
+        The transformer to apply to each cell's syntax tree.
     """
 
     def noisy(value: Any) -> Any:
@@ -61,14 +61,14 @@ def start(seed: int) -> ast.NodeTransformer:
     for name in METHODS:
         setattr(_methods, name, NoisyFunction(getattr(_methods, name), noisy))
     calls = {name: NoisyFunction(getattr(np, name), noisy) for name in UFUNCS.split()}
-    calls[OPERATOR] = NoisyFunction(operator.matmul, noisy)  # of tensors, too
+    calls[OPERATOR] = NoisyFunction(operator.matmul, noisy)  # for tensors, too
     setattr(builtins, NOISY_CALLS, SimpleNamespace(**calls))
     sys.meta_path.insert(0, LnbookFinder())
     return NoisyCalls()
 
 
 def with_noise(value: Any, seed: int) -> Any:
-    """A copy of an array or of a NumPy number with noise; of a tuple, of each of its members."""
+    """A noisy copy of an array or NumPy scalar, or of each member of a tuple."""
     if isinstance(value, np.ndarray) and value.dtype in FLOATS:
         size = value.dtype.itemsize
         copy = np.array(value, order="C", subok=True)
@@ -83,14 +83,14 @@ def with_noise(value: Any, seed: int) -> Any:
 
 
 class NoisyFunction:
-    """A function of NumPy with noise in its result, and with all attributes of the function."""
+    """A NumPy function with noise in its result, and with all attributes of the original."""
 
     def __init__(self, function: Callable[..., Any], noisy: Callable[[Any], Any]) -> None:
         self._function, self._noisy = function, noisy
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, and change its result or the array that it was written to."""
+        """Call the function, and add noise to its result or its `out` array."""
         result = self._function(*args, **kwargs)
         if self.__name__ in EXACT_OF_EXACT and args and _are_exact(args[0]):
             return result
@@ -106,19 +106,19 @@ class NoisyFunction:
 
 
 def _are_exact(value: Any) -> bool:
-    """Whether the sum of an array is exact, in any order."""
+    """Whether an array's sum is exact in any order."""
     array = np.asarray(value)
     if array.dtype not in FLOATS:
-        return True  # truths and whole numbers
+        return True  # booleans and integers
     size = array.dtype.itemsize
     return are_exact(np.ravel(array).view(UNSIGNED[size]), EXACT_BITS[size])
 
 
 class NoisyCalls(ast.NodeTransformer):
-    """Calls the functions with noise for `left @ right` and for `np.exp` and its kind."""
+    """Calls noisy functions for `left @ right` and for ufuncs such as `np.exp`."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """Replace one operator, and those in its operands."""
+        """Replace an operator, and any others in its operands."""
         self.generic_visit(node)
         if not isinstance(node.op, ast.MatMult):
             return node
@@ -126,7 +126,7 @@ class NoisyCalls(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Replace one function that is called `np.` and the name of a ufunc."""
+        """Replace a function named `np.` plus the name of a ufunc."""
         self.generic_visit(node)
         of_numpy = isinstance(node.value, ast.Name) and node.value.id == IMPORTED_AS
         if not of_numpy or node.attr not in UFUNCS.split():
@@ -135,12 +135,12 @@ class NoisyCalls(ast.NodeTransformer):
 
 
 def _noisy(name: str) -> ast.Attribute:
-    """The expression that gives a function with noise."""
+    """The expression for a noisy function."""
     return ast.Attribute(ast.Name(NOISY_CALLS, ast.Load()), name, ast.Load())
 
 
 class LnbookFinder:
-    """Finds the modules of lnbook, and loads them with calls of functions with noise."""
+    """Finds the modules of lnbook, and loads them with calls to noisy functions."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -155,10 +155,10 @@ class LnbookFinder:
 
 
 class LnbookLoader(SourceFileLoader):
-    """Compiles a module from its source, never from a cache, which knows nothing of the calls."""
+    """Compiles a module from its source, never from cached bytecode, which has no noisy calls."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code of a module."""
+        """The module's code."""
         path = self.get_filename(fullname)
         tree = NoisyCalls().visit(ast.parse(self.get_data(path), path))
         code: CodeType = compile(tree, path, "exec", dont_inherit=True)

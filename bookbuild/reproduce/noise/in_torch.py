@@ -1,4 +1,4 @@
-"""Adds noise to what torch sums and approximates."""
+"""Adds noise to torch's sums and approximations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from bookbuild.reproduce.noise.last_bits import EXACT_BITS, UNSIGNED, are_exact, change
 
-# Operations whose results are the same on every processor: they move or choose numbers, or round
-# one operation correctly, as IEEE 754 asks. Every other one gets noise.
+# Operations with the same result on every processor: they move or select numbers, or are correctly
+# rounded, as IEEE 754 requires. All others get noise.
 EXACT = """
 _copy_from _local_scalar_dense _reshape_copy _to_copy _unsafe_index _unsafe_index_put _unsafe_view
 abs add amax amin aminmax arange as_strided bernoulli bitwise_and cat ceil clamp clamp_max
@@ -35,7 +35,7 @@ SUMS = {torch.ops.aten.sum, torch.ops.aten.mean}
 
 
 class NoisyTorch(TorchDispatchMode):
-    """While it is entered, every operation that sums or approximates gives a result with noise."""
+    """While active, adds noise to the result of every operation that sums or approximates."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -56,7 +56,7 @@ class NoisyTorch(TorchDispatchMode):
         positions = self._written[func]
         if positions is None or _is_exact_here(func, args):
             return result
-        changed: set[int] = set()  # a result may be an argument that was written to
+        changed: set[int] = set()  # a result may be an argument modified in place
         for position in positions:
             if position < len(args):
                 self._change_all(args[position], changed)
@@ -95,11 +95,11 @@ class NoisyTorch(TorchDispatchMode):
 
 
 def _bits(tensor: Tensor) -> NDArray[np.unsignedinteger]:
-    """The bits of the numbers of a contiguous tensor, in its own memory."""
+    """A contiguous tensor's bits, sharing its memory."""
     size = tensor.element_size()
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if tensor.dtype is torch.bfloat16:  # NumPy has no such numbers
+    if tensor.dtype is torch.bfloat16:  # NumPy doesn't have this dtype
         tensor = tensor.view(torch.int16)
     return tensor.numpy().reshape(-1).view(UNSIGNED[size])
 
@@ -112,17 +112,17 @@ def _has_numbers(tensor: Tensor) -> bool:
 
 
 def _is_exact_here(func: Any, args: Sequence[Any]) -> bool:
-    """Whether an operation that rounds otherwise gives an exact result for these arguments."""
+    """Whether an operation that usually rounds is exact for these arguments."""
     packet = func.overloadpacket
     if packet in POWERS:  # one correctly rounded operation
         return isinstance(args[1], (int, float)) and args[1] in ROUNDED_POWERS
     if packet not in SUMS or not _has_numbers(args[0]):
         return False
-    # A sum of numbers so short that no order rounds, or a mean that divides such a sum.
+    # A sum of numbers with so few bits that no order rounds, or a mean of such numbers.
     numbers = args[0].contiguous()
     return are_exact(_bits(numbers), EXACT_BITS[numbers.element_size()])
 
 
 def start(seed: int) -> None:
-    """Let torch compute with noise from now on, in this thread."""
+    """Make torch compute with noise from now on in this thread."""
     NoisyTorch(seed).__enter__()  # type: ignore[no-untyped-call]

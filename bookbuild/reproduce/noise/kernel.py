@@ -16,15 +16,15 @@ STARTED = "started-"
 
 
 def write_profile(folder: Path, seed: int, root: Path) -> dict[str, str]:
-    """Write a profile of IPython whose kernels begin with noise.
+    """Write an IPython profile whose kernels start with noise.
 
     Args:
         folder: where to write it.
-        seed: of the noise.
+        seed: the noise's seed.
         root: the folder that holds the package bookbuild.
 
     Returns:
-        The environment variables that have IPython use it.
+        The environment variables that make IPython use it.
     """
     path = folder / "profile_default" / "startup" / "noise.py"
     path.parent.mkdir(parents=True)
@@ -34,13 +34,13 @@ def write_profile(folder: Path, seed: int, root: Path) -> dict[str, str]:
 
 
 def started(folder: Path) -> int:
-    """How many kernels began with noise: IPython goes on, and only logs it, if one can't."""
+    """How many kernels started with noise: if that fails, IPython only logs it and goes on."""
     return len(list(folder.glob(f"{STARTED}*")))
 
 
 def start(seed: int, folder: str) -> None:
-    """Let this kernel compute with noise from now on."""
-    from bookbuild.reproduce.noise import in_numpy, in_torch  # here, since the build needs neither
+    """Make this kernel compute with noise from now on."""
+    from bookbuild.reproduce.noise import in_numpy, in_torch  # slow, so only here
 
     shell = get_ipython()
     assert shell is not None, "IPython starts the noise"
