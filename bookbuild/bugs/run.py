@@ -50,11 +50,11 @@ def try_bugs(book: Book, names: Sequence[str] = (), *, everything: bool = False)
         book: the book; its folder isn't changed.
         names: the bugs to inject; if empty, all of them.
         everything: whether to run every chapter that reaches the bug, or stop at the first one
-                that fails.
+            that fails.
 
     Raises:
         BookError: if a name isn't the name of a bug, a bug doesn't fit its file, no chapter
-                catches a bug, or a chapter fails even without one.
+            catches a bug, or a chapter fails even without one.
     """
     bugs = named(BUGS, names)
     imported = {chapter.name: modules(book, chapter) for chapter in book.chapters}

@@ -22,26 +22,26 @@ from bookbuild.site.offered import NOTEBOOKS, PDF_NAME, PDF_VARIABLE
 
 
 def build(book: Book, *, quiet: bool = True) -> None:
-    """Build the site with warnings as errors, print it if asked to, then check every page.
+    """Build the site with warnings as errors, optionally print it, and check every page.
 
     Raises:
-        BookError: if a chapter fails, Sphinx warns, or what was built or printed has a fault.
+        BookError: if a chapter fails, Sphinx warns, or the site or the PDF has faults.
     """
     start = time.perf_counter()
     printing = bool(os.environ.get(PDF_VARIABLE))
     if printing:
         from bookbuild.pdf.chromium import find_chromium
 
-        find_chromium()  # say so now, not after the pages are built
+        find_chromium()  # fail now, not after building the pages
     sources = unchanged.sources_digest(book.root)
     unchanged.forget(book.root)
     fill_cache(book)
     print("Building the pages", flush=True)
     if not run_jupyter_book(book, quiet=quiet):
-        # Sphinx repeats no warning for a page that it does not read again.
+        # Sphinx doesn't repeat warnings for pages that it doesn't read again.
         shutil.rmtree(book.build / ".doctrees", ignore_errors=True)
-        raise BookError("the site was not built: the warnings above say in which file and line")
-    (book.html / PDF_NAME).unlink(missing_ok=True)  # that of other pages than these
+        raise BookError("the site was not built: see the warnings above for the file and line")
+    (book.html / PDF_NAME).unlink(missing_ok=True)  # from an older build
     if printing:
         from bookbuild.pdf.build import make_pdf
 
@@ -58,7 +58,7 @@ def run_jupyter_book(book: Book, builder: str = "html", *, quiet: bool) -> bool:
     """Run Jupyter Book in this process, which has imported most of it already."""
     options = ["--config", str(book.config), "--toc", str(book.toc)]
     options += ["--path-output", str(book.root), "-W", "-n", "--keep-going"]
-    if builder != "html":  # in a folder of its own
+    if builder != "html":  # needs a separate folder
         options += ["--builder", "custom", "--custom-builder", builder]
     if quiet:
         options.append("-q")

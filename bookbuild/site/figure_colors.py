@@ -1,8 +1,8 @@
-"""Makes of a figure, an SVG file, the two that the site shows: for light and for dark mode.
+"""Turns a figure (an SVG file) into the two that the site shows, for light and for dark mode.
 
-Both have the same shapes, in fewer bytes. Each color that `lnbook/notebook/palette.toml` draws with
-becomes the shade that it has there; any other is an error, so that no figure is half in the other
-mode. In the heat maps, which are rasters, dark mode turns lightness around, and hues stay.
+Both have the same shapes, in fewer bytes. Each drawing color in `lnbook/notebook/palette.toml`
+becomes the shade listed there. Any other color is an error, so no figure is dark only in part. In
+heat maps, which are raster images, dark mode inverts the lightness and keeps the hues.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from lnbook.notebook.style import COLORS, PALETTE
 Mode = Literal["light", "dark"]
 
 _CONCEPTS = {drawn.lower(): name for name, drawn in COLORS.items()}
-# Every raster in these figures is drawn in one hue on white, so that one curve of lightness serves.
-PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # in OKLab: the page and the ink of dark mode
-PAPER_TINT = (-0.0023, -0.0153)  # in OKLab: the page of dark mode is a little blue
+# Every raster image in these figures has one hue on white, so one lightness curve works for all.
+PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # in OKLab: page and ink in dark mode
+PAPER_TINT = (-0.0023, -0.0153)  # in OKLab: the page in dark mode is slightly blue
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3}\b|\b(?:black|white)\b")
-_AROUND_LETTER = re.compile(r"\s*([A-Za-z])\s*")  # in the data of a path
+_AROUND_LETTER = re.compile(r"\s*([A-Za-z])\s*")  # in path data
 _NUMBER = re.compile(r"-?\d*\.\d+(?:e[-+]?\d+)?|-?\d+(?:e[-+]?\d+)?", re.IGNORECASE)
 _MAY_BE_ROUNDED = (
     *("d", "x", "y", "x1", "x2", "y1", "y2", "points"),
@@ -38,10 +38,10 @@ _NAMED = {"black": "#000000", "white": "#ffffff"}
 
 
 def size(svg: str) -> tuple[int, int]:
-    """Width and height of a figure in CSS pixels.
+    """The width and height of a figure in CSS pixels.
 
     Raises:
-        ValueError: if the file does not say how large it is.
+        ValueError: if the file doesn't state its size.
     """
     root = ET.fromstring(svg)
     return _pixels(root, "width"), _pixels(root, "height")
@@ -49,10 +49,10 @@ def size(svg: str) -> tuple[int, int]:
 
 @cache
 def shown(svg: str, mode: Mode) -> str:
-    """A figure as the site shows it: without comments, rounded to hundredths of a point.
+    """A figure as shown on the site: without comments, rounded to hundredths of a point.
 
     Raises:
-        ValueError: if a color is not in the palette.
+        ValueError: if a color isn't in the palette.
     """
     root = _read(svg)
     for element in root.iter():
@@ -77,7 +77,7 @@ def tokens() -> str:
 
 
 def token(name: str) -> str:
-    """The custom property that has the shade of a color."""
+    """The custom property with a color's shade."""
     return f"--ln-{name.replace('_', '-')}"
 
 
@@ -123,7 +123,7 @@ def _read(svg: str) -> ET.Element:
 
 
 def _is_invisible(element: ET.Element) -> bool:
-    """Whether it is a line without length or ink, which was set for its annotation only."""
+    """Whether it's an invisible line that only carries an annotation."""
     return (
         "stroke-opacity: 0;" in element.get("style", "")
         and len(_NUMBER.findall(element.get("d", ""))) == 2
@@ -179,7 +179,7 @@ _TO_LAB = np.array(
 
 
 def _turned(rgba: np.ndarray) -> np.ndarray:
-    """Pixels whose lightness, in OKLab, is turned around between the page and the ink."""
+    """Pixels with their OKLab lightness inverted between page and ink."""
     rgb = rgba[..., :3] / 255
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     lab = np.cbrt(linear @ _TO_LMS.T) @ _TO_LAB.T

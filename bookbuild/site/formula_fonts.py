@@ -1,4 +1,4 @@
-"""Makes the fonts of the formulas smaller: only the letters that the formulas of the book use."""
+"""Shrinks the formula fonts to the characters that the book's formulas use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from fontTools import subset
 
-# Letters that may come with a later formula, at little cost: then browsers need not fetch anew.
+# Characters that later formulas may need; they cost little, and browsers keep their cached fonts.
 ALWAYS = "".join(map(chr, range(0x20, 0x7F)))
 
 
 def shrink(folder: Path, letters: Iterable[str], css: str) -> None:
-    """Cut each font of a folder down to some letters; remove those that the CSS does not name."""
-    logging.getLogger("fontTools.subset").setLevel(logging.WARNING)  # tells each table at length
+    """Reduce each font in a folder to some characters; delete fonts that the CSS doesn't name."""
+    logging.getLogger("fontTools.subset").setLevel(logging.WARNING)  # it logs every table
     wanted = "".join(sorted({*letters, *ALWAYS}))
     for path in sorted(folder.glob("*.woff2")):
         if path.name not in css:

@@ -1,6 +1,6 @@
-"""The names of what a site offers for download. Imports nothing."""
+"""Names of the site's downloads. Imports nothing."""
 
-NOTEBOOKS = "_sources"  # the folder where the theme's download menu looks
+NOTEBOOKS = "_sources"  # the folder that the theme's download menu expects
 ALL_NOTEBOOKS = f"{NOTEBOOKS}/notebooks.zip"
 PDF_NAME = "layer-normalization.pdf"
-PDF_VARIABLE = "BOOK_PDF"  # set: the build prints the book, and the site offers it
+PDF_VARIABLE = "BOOK_PDF"  # if set, the build prints the book and the site offers the PDF

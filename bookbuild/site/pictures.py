@@ -1,11 +1,11 @@
-"""Draws the pictures of the site that show no chapter: `python -m bookbuild.site.pictures`.
+"""Draws the site's pictures outside the chapters: `python -m bookbuild.site.pictures`.
 
-- rows.svg, on the first page: four rows of numbers before and after layer normalization. The
-  numbers are drawn at random and normalized here, so that the picture is true.
-- social-card.png, what a shared link shows, photographed by Chromium; if it is not found, name it
-  with CHROMIUM=...
+- rows.svg, on the home page: four rows of numbers before and after layer normalization. The
+  numbers are random and really get normalized here, so the picture is accurate.
+- social-card.png, the preview of shared links, a screenshot by Chromium; if Chromium isn't found,
+  set its path with CHROMIUM=...
 
-Run by hand when the design changes; the results are kept in the repository.
+Run it by hand when the design changes; the results are in the repository.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lnbook.notebook.style import COLORS, INK, MUTED
 BOOK = Path(__file__).resolve().parents[2] / "book"
 FONT = BOOK / "_static" / "fonts" / "LNSans.woff2"
 CARD = (1200, 630)
-# On a phone the picture is half as large: there, words and dots are drawn larger.
+# On a phone the picture is half as large, so words and dots are drawn larger there.
 ON_A_PHONE = (
     "<style>@media(max-width:480px){.word{transform:scale(1.5);transform-box:fill-box;"
     "transform-origin:50% 100%}circle{r:6.5px}}</style>"
@@ -34,7 +34,7 @@ ON_A_PHONE = (
 
 
 def rows() -> np.ndarray:
-    """Four rows of seven numbers, with means and spreads that differ."""
+    """Four rows of seven numbers, with different means and spreads."""
     rng = np.random.default_rng(7)
     means, spreads = (
         np.array([[-2.2], [4.6], [1.3], [7.4]]),
@@ -49,7 +49,7 @@ def _font() -> TTFont:
 
 
 def lettering(text: str, x: float, y: float, size: float, color: str) -> str:
-    """A line of text in the font of the book, centered at x: a picture can load no font."""
+    """A line of text in the book's font, centered at x, as a path: images can't load fonts."""
     glyphs, names = _font().getGlyphSet(location={"wght": 400}), _font().getBestCmap()
     scale = size / _font()["head"].unitsPerEm
     line = [glyphs[names[ord(letter)]] for letter in text]
@@ -62,7 +62,7 @@ def lettering(text: str, x: float, y: float, size: float, color: str) -> str:
 
 
 def rows_before_and_after(*, title: bool = True) -> str:
-    """The picture of the first page: each row gets the mean 0 and the spread 1, by itself."""
+    """The picture on the home page: each row separately gets mean 0 and spread 1."""
     x = rows()
     after = reference.layer_norm(x, x.shape[1])
     parts = []
@@ -104,7 +104,7 @@ def picture() -> str:
 
 
 def card() -> str:
-    """The card that a shared link shows."""
+    """The preview card for shared links."""
     cells = "".join(
         f'<rect x="{80 + 41 * column}" y="{y}" width="32" height="29" rx="8" fill="#8FB3CC"/>'
         for y in (76, 154)
@@ -128,7 +128,7 @@ def photograph(svg: str, target: Path) -> None:
     """Draw an SVG as a PNG file.
 
     Raises:
-        BookError: if there is no Chromium.
+        BookError: if Chromium isn't found.
     """
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "card.html"

@@ -1,9 +1,9 @@
-"""Makes one small style sheet of many: only what the pages use, in the order it came.
+"""Merges many style sheets into a small one with only what the pages use, in the original order.
 
-The theme and the extensions bring half a megabyte of CSS in a dozen files, of which a page uses a
-twentieth. A selector goes if it names a tag, class, id or attribute that no page and no script has;
-a declaration goes if a later rule with the same selector says it anew; a custom property, animation
-or font goes if nothing that stays refers to it.
+The theme and the extensions have half a megabyte of CSS in a dozen files, and a page uses a
+twentieth of it. A selector is removed if it names a tag, class, id or attribute that no page and no
+script contains; a declaration, if a later rule with the same selector overrides it; a custom
+property, animation or font, if nothing that is kept refers to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tinycss2
 
 from bookbuild.site.used_names import Vocabulary
 
-# A page without JavaScript has the mode "auto": it looks as the system wants.
+# Without JavaScript, a page's mode is "auto": it follows the system setting.
 SYSTEM = {
     "light": "not all and (prefers-color-scheme:dark)",
     "dark": "(prefers-color-scheme:dark)",
@@ -26,13 +26,13 @@ SYSTEM = {
 _MODE = re.compile(r"\[data-theme=(light|dark)\]")
 _AUTO = re.compile(r"\[data-theme=auto\]")
 _USE = re.compile(r"var\(\s*(--[\w-]+)")
-_NOT_EVERYWHERE = re.compile(r":-|:has\(")  # a browser may not know it, and skip the whole rule
+_NOT_EVERYWHERE = re.compile(r":-|:has\(")  # browsers that don't know it skip the whole rule
 _NO_SPACE_AROUND = re.compile(r"\s*([>+~,])\s*")
 
 
 @dataclass
 class Rule:
-    """Selectors and their declarations, inside conditions such as `@media print`."""
+    """Selectors and their declarations, with conditions such as `@media print`."""
 
     conditions: tuple[str, ...]
     selectors: list[str]
@@ -42,19 +42,19 @@ class Rule:
 def combine(
     sheets: Iterable[tuple[str, str]], vocabulary: Vocabulary, without: Iterable[str] = ()
 ) -> str:
-    """One style sheet of several.
+    """Merge several style sheets into one.
 
     Args:
-        sheets: address and text of each, in the order of the page. Addresses are relative to the
-            folder of the result, and so are then those that the result refers to.
-        vocabulary: what the pages use.
-        without: families of fonts whose faces are not wanted.
+        sheets: the URL and text of each, in the order of the page. URLs are relative to the
+            folder of the result, as are the URLs inside the result.
+        vocabulary: the names that the pages use.
+        without: font families to leave out.
 
     Raises:
-        ValueError: if a style sheet imports another, or cannot be read.
+        ValueError: if a style sheet imports another one or can't be parsed.
     """
     rules: list[Rule] = []
-    others: dict[str, tuple[str, str]] = {}  # animations and faces of fonts: name and text
+    others: dict[str, tuple[str, str]] = {}  # animations and font faces: name and text
     for address, text in sheets:
         for item in _items(address, tinycss2.parse_stylesheet(text, True, True), (), vocabulary):
             if isinstance(item, Rule):
@@ -79,7 +79,7 @@ def _items(
 ) -> Iterator[Rule | tuple[str, str]]:
     for node in nodes:
         if node.type == "error":
-            # Browsers skip what they cannot read, and so do we; our own files have no such thing.
+            # Like browsers, skip what can't be parsed; our own files don't have such rules.
             continue
         if node.type == "qualified-rule":
             selectors = [
@@ -122,7 +122,7 @@ def _at_rule(
 
 
 def _split(tokens: Iterable[Any]) -> list[list[Any]]:
-    """The alternatives of a list that commas separate."""
+    """The items of a comma-separated list."""
     parts: list[list[Any]] = [[]]
     for token in tokens:
         if token.type == "literal" and token.value == ",":
@@ -133,7 +133,7 @@ def _split(tokens: Iterable[Any]) -> list[list[Any]]:
 
 
 def _possible(tokens: list[Any], vocabulary: Vocabulary) -> bool:
-    """Whether something on the pages may match a selector."""
+    """Whether a selector could match anything on the pages."""
     before = ""
     for token in tokens:
         if token.type == "ident":
@@ -182,7 +182,7 @@ def _declarations(content: Any, address: str) -> list[tuple[str, str]]:
 
 
 def _rebased(tokens: Iterable[Any], folder: str) -> Iterator[Any]:
-    """The same value, with addresses as seen from the folder of the result."""
+    """The same value, with URLs relative to the folder of the result."""
     for token in tokens:
         address = token.value if token.type == "url" else None
         if token.type == "function" and token.lower_name == "url":
@@ -195,7 +195,7 @@ def _rebased(tokens: Iterable[Any], folder: str) -> Iterator[Any]:
 
 
 def _drop_said_again(rules: list[Rule]) -> None:
-    """Drop what a later rule with the same selector, under the same conditions, says anew."""
+    """Drop declarations that a later rule with the same selector and conditions overrides."""
     later: dict[tuple[tuple[str, ...], str], set[tuple[str, bool]]] = {}
     for rule in reversed(rules):
         known = [
@@ -213,7 +213,7 @@ def _drop_said_again(rules: list[Rule]) -> None:
 
 
 def _drop_unused_variables(rules: list[Rule], vocabulary: Vocabulary) -> None:
-    """Drop custom properties that no other declaration, page or script refers to."""
+    """Drop custom properties that no declaration, page or script refers to."""
     defined: dict[str, set[str]] = {}
     used = set(vocabulary.variables)
     for rule in rules:
@@ -242,7 +242,7 @@ def _joined(declarations: list[tuple[str, str]]) -> str:
 
 def _write(rules: list[Rule]) -> str:
     written: list[tuple[tuple[str, ...], str]] = []
-    on_paper: list[tuple[tuple[str, ...], str]] = []  # last, so that it holds in dark mode too
+    on_paper: list[tuple[tuple[str, ...], str]] = []  # last, so that it applies in dark mode too
     for rule in rules:
         if not rule.declarations:
             continue

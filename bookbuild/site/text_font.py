@@ -1,9 +1,9 @@
-"""Makes the font of the text from Source Sans 3: `python -m bookbuild.site.text_font SOURCE.woff2`.
+"""Makes the text font from Source Sans 3: `python -m bookbuild.site.text_font SOURCE.woff2`.
 
-Run once; the result is kept in book/_static/fonts. The source is the file
-`files/source-sans-3-latin-wght-normal.woff2` of the npm package @fontsource-variable/source-sans-3.
-The result has the letters of English text in the weights 400 to 700. Its license reserves the
-original's name, so it has one of its own.
+Run once; the result is in book/_static/fonts. The source is the file
+`files/source-sans-3-latin-wght-normal.woff2` in the npm package @fontsource-variable/source-sans-3.
+The result has the characters of English text in the weights 400 to 700. The license reserves the
+original's name, so the result has a different one.
 """
 
 from __future__ import annotations

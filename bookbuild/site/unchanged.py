@@ -1,6 +1,6 @@
-"""Tells in an instant whether a site is that of today's sources. Imports the standard library only.
+"""Checks quickly whether a site is up to date. Imports only the standard library.
 
-Sphinx would find out too, but loading it takes longer than all the rest.
+Sphinx could check that too, but importing it takes longer than everything else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VARIABLES = ("BOOK_URL", "BOOK_REPOSITORY", "GITHUB_SERVER_URL", "GITHUB_REPOSIT
 
 
 def is_unchanged(root: Path) -> bool:
-    """Whether the site was built, completely, from exactly the sources that there are now."""
+    """Whether the site was completely built from the current sources."""
     stamp = _stamp(root)
     if not stamp.exists() or not (root / "_build" / "html" / "index.html").exists():
         return False
@@ -24,17 +24,17 @@ def is_unchanged(root: Path) -> bool:
 
 
 def forget(root: Path) -> None:
-    """Note that the site may not be that of the sources."""
+    """Mark the site as possibly out of date."""
     _stamp(root).unlink(missing_ok=True)
 
 
 def remember(root: Path, digest: str) -> None:
-    """Note that the site is that of the sources with this digest."""
+    """Record that the site was built from the sources with this digest."""
     _stamp(root).write_text(digest, encoding="utf-8")
 
 
 def sources_digest(root: Path) -> str:
-    """The digest of everything that a site is built from."""
+    """The digest of everything that goes into a site."""
     digest = hashlib.sha256()
     for path in _sources(root):
         digest.update(f"{path.relative_to(root).as_posix()}\0".encode())

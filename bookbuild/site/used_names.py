@@ -1,4 +1,4 @@
-"""Which tags, classes, ids and attributes the built pages use, and which letters their formulas."""
+"""Collects the tags, classes, ids and attributes in built pages, and the formulas' characters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIABLE = re.compile(r"--[\w-]+")
 
 @dataclass
 class Vocabulary:
-    """What occurs in pages; a name that occurs in a script counts as each of them."""
+    """The names used in pages; a name in a script could be of any kind, so it counts as all."""
 
     tags: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
@@ -24,9 +24,9 @@ class Vocabulary:
     formula_letters: set[str] = field(default_factory=set)
 
     def add_page(self, text: str) -> None:
-        """Add what a page uses."""
+        """Add the names that a page uses."""
         page = html.document_fromstring(text)
-        values: set[str] = set()  # of `class`: most come a thousand times
+        values: set[str] = set()  # of `class`: most occur thousands of times
         for element in page.iter("*"):
             self.tags.add(element.tag)
             for name, value in element.attrib.items():
@@ -44,7 +44,7 @@ class Vocabulary:
             self.add_script(script.text or "")
 
     def add_script(self, text: str) -> None:
-        """Add every word of a script, or of a style sheet that a single page has: it may use it."""
+        """Add every word in a script, or in a style sheet for single pages: it may be used."""
         words = set(_WORD.findall(text))
         self.tags |= {word.lower() for word in words}
         self.classes |= words
@@ -54,7 +54,7 @@ class Vocabulary:
 
 
 def of(pages: Iterable[str], scripts: Iterable[str]) -> Vocabulary:
-    """What all pages and scripts use."""
+    """The names that all pages and scripts use."""
     vocabulary = Vocabulary()
     for page in pages:
         vocabulary.add_page(page)

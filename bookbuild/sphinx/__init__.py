@@ -1,1 +1,1 @@
-"""Extensions of Sphinx, one idea each."""
+"""Sphinx extensions, each with one job."""

@@ -1,4 +1,4 @@
-"""Sphinx extension: the reference of lnbook, module by module."""
+"""Sphinx extension: the API reference of lnbook, module by module."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-LISTED = "api-modules"  # of the metadata of a page: the modules that it lists, by pattern
+LISTED = "api-modules"  # page metadata: the modules that the page lists, keyed by pattern
 
 
 class _OneField(NamedTuple):
     field: None
 
 
-_FIELD = type(_OneField.field)  # what a named tuple has for each of its fields
+_FIELD = type(_OneField.field)  # the type of a named tuple's fields
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive `api-modules`, and leave out what a docstring has said already."""
+    """Add the directive `api-modules`, and leave out what docstrings already explain."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-skip-member", _skip)
     app.connect("env-get-outdated", _outdated)
@@ -31,13 +31,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _skip(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Skip the fields of named tuples: the docstring of the class tells what they are."""
+    """Skip the fields of named tuples: the class docstring explains them."""
     del app, what, name, skip, options
     return True if isinstance(member, _FIELD) else None
 
 
 def _modules(env: BuildEnvironment, pattern: str) -> list[str]:
-    """The names of the public modules that fit a pattern such as `lnbook.data.*`, in order."""
+    """The sorted names of public modules that match a pattern such as `lnbook.data.*`."""
     root = Path(env.srcdir).parent
     found = (
         path.relative_to(root).with_suffix("")
@@ -49,7 +49,7 @@ def _modules(env: BuildEnvironment, pattern: str) -> list[str]:
 def _outdated(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """The pages whose lists have got or lost a module since they were read."""
+    """The pages whose module lists have changed since they were read."""
     del app, added, changed, removed
     return [
         page
@@ -60,17 +60,17 @@ def _outdated(
 
 
 class Modules(SphinxDirective):
-    """`api-modules` and a pattern of modules, such as `lnbook.data.*`: all that fit, in order."""
+    """`api-modules` with a pattern such as `lnbook.data.*`: documents the matching modules."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Document each module as autodoc does."""
+        """Document each module with autodoc."""
         pattern = self.arguments[0]
         names = _modules(self.env, pattern)
         if not names:
             raise self.error(
-                f"api-modules: expected modules such as 'lnbook.data.*', but none are {pattern!r}"
+                f"api-modules: expected modules such as 'lnbook.data.*', but none match {pattern!r}"
             )
         self.env.metadata[self.env.docname].setdefault(LISTED, {})[pattern] = names
         lines = [line for name in names for line in (f".. automodule:: {name}", "   :members:", "")]

@@ -1,4 +1,4 @@
-"""Sphinx extension: where a page says so, the book for download: its PDF and all its notebooks."""
+"""Sphinx extension: a directive for links to download the book as a PDF or as notebooks."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 class BookDownloads(SphinxDirective):
-    """`book-downloads`: links to the PDF, if the site has one, and to all notebooks."""
+    """`book-downloads`: links to the PDF (if the site has one) and to all notebooks."""
 
     def run(self) -> list[nodes.Node]:
-        """Leave a place, and remember which page has it."""
+        """Insert a placeholder, and remember its page."""
         self.env.metadata[self.env.docname][MARK] = "yes"
         return [ChapterPart(template="book-downloads.html", values={})]
 
 
 def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write these pages every time: no page records whether there is a PDF."""
+    """Write these pages in every build: pages don't record whether there is a PDF."""
     del app
     return [name for name, metadata in env.metadata.items() if MARK in metadata]
 

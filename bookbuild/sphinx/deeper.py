@@ -1,7 +1,7 @@
-"""Sphinx extension: a folded box "Going deeper" that may hold code cells.
+"""Sphinx extension: a folded box "Going deeper" that can contain code cells.
 
-A directive cannot hold code cells, which MyST-NB finds only at the top of a page. So two directives
-mark the start and the end of the box, as sphinx-exercise does it for solutions:
+MyST-NB finds code cells only at the top level of a page, not inside a directive. So one directive
+marks the start of the box and another its end, as sphinx-exercise does for solutions:
 
     ```{deeper-start} What the box is about
     :label: a-name-to-link-to
@@ -10,7 +10,7 @@ mark the start and the end of the box, as sphinx-exercise does it for solutions:
     ```{deeper-end}
     ```
 
-What lies between them becomes an admonition of the class `dropdown`.
+Everything between them becomes an admonition with the class `dropdown`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LABEL = "Going deeper: "
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add both directives, and the transform that joins what lies between them."""
+    """Add both directives, and the transform that makes the boxes."""
     app.add_directive("deeper-start", Start)
     app.add_directive("deeper-end", End)
     app.add_transform(Join)
@@ -36,18 +36,18 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 class Gate(nodes.Element):  # type: ignore[misc]
-    """The start or the end of a box; none is left when a page has been read."""
+    """The start or the end of a box; the transform removes it."""
 
 
 class Start(SphinxDirective):
-    """`deeper-start`: a box begins, and this is its title."""
+    """`deeper-start`: starts a box with a title."""
 
     required_arguments = 1
     final_argument_whitespace = True
     option_spec: ClassVar[dict[str, Any] | None] = {"label": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
-        """Leave the title and the label for the transform."""
+        """Pass the title and the label on to the transform."""
         texts, messages = self.state.inline_text(self.arguments[0], self.lineno)
         title = nodes.title(self.arguments[0], "", nodes.inline("", LABEL), *texts)
         gate = Gate("", title, opens=True)
@@ -59,25 +59,26 @@ class Start(SphinxDirective):
 
 
 class End(SphinxDirective):
-    """`deeper-end`: the box ends."""
+    """`deeper-end`: ends a box."""
 
     def run(self) -> list[nodes.Node]:
-        """Mark the place."""
+        """Mark the end."""
         gate = Gate("", opens=False)
         self.set_source_info(gate)
         return [gate]
 
 
 class Join(SphinxTransform):
-    """Put what lies between a start and its end into one box."""
+    """Puts everything between a start and its end into a box."""
 
-    default_priority = 9  # before sphinx-exercise (10), whose solutions a box may hold
+    default_priority = 9  # before sphinx-exercise (10), since a box may contain its solutions
 
     def apply(self, **_kwargs: Any) -> None:
-        """Join each pair.
+        """Make a box from each pair.
 
         Raises:
-            ExtensionError: a mark has no partner in its section, or a heading lies between them.
+            ExtensionError: if a start or an end has no partner in its section, or a heading is
+                between them.
         """
         for gate in [gate for gate in self.document.findall(Gate) if gate["opens"]]:
             self._join(gate)

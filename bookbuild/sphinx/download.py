@@ -1,4 +1,4 @@
-"""Sphinx extension: each chapter's notebook for download, readable in plain Jupyter."""
+"""Sphinx extension: each chapter as a downloadable notebook, readable in plain Jupyter."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from bookbuild.outputs.cache import write_notebook
 from bookbuild.site.offered import ALL_NOTEBOOKS, NOTEBOOKS
 from bookbuild.sphinx.repository import address
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same notebooks make the same archive
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal notebooks give equal archives
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect before the theme, which makes its menu, and after it, since it copies files too."""
+    """Connect before the theme, which builds its menu, and after it, since it also copies files."""
     app.connect("html-page-context", _offer, priority=400)
     app.connect("html-page-context", _write, priority=900)
     app.connect("build-finished", _pack)
@@ -33,7 +33,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def notebook_of(app: Sphinx, docname: str) -> str | None:
-    """The address of a page's notebook from the top of the site; None if it has none."""
+    """The URL of a page's notebook, relative to the site's root; None if it has none."""
     executed = app.lnbook_notebooks  # type: ignore[attr-defined]
     return f"{NOTEBOOKS}/{docname}.ipynb" if docname in executed else None
 
@@ -77,14 +77,14 @@ def _write(
 
 
 def _link(app: Sphinx, pagename: str, base: str, address: str) -> str | None:
-    """Where a link of the site leads in a notebook.
+    """The target of one of the site's links in a notebook.
 
-    To the published site, if its address is known. If not, to the notebook of the other chapter,
-    which lies beside this one in the archive of all; other pages are not there.
+    This is the published site if its URL is known. Otherwise it's the other chapter's notebook,
+    next to this one in the archive; pages without a notebook have no target.
     """
     parts = urlsplit(address)
     if not parts.path:
-        return None  # Jupyter's own names of headings differ from one program to the next
+        return None  # heading anchors differ between Jupyter programs
     here = posixpath.dirname(app.builder.get_target_uri(pagename))
     target = posixpath.normpath(posixpath.join(here, parts.path))
     if base:
@@ -96,7 +96,7 @@ def _link(app: Sphinx, pagename: str, base: str, address: str) -> str | None:
 
 
 def _pack(app: Sphinx, error: Exception | None) -> None:
-    """All notebooks in one archive, in which the links between them hold."""
+    """All notebooks in one archive, with working links between them."""
     if error is not None or app.builder.name != "html":
         return
     names = sorted(app.lnbook_notebooks)  # type: ignore[attr-defined]

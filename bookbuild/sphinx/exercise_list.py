@@ -1,4 +1,4 @@
-"""Sphinx extension: all exercises of the book in one list, with links."""
+"""Sphinx extension: a list of all the book's exercises, with links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sphinx_exercise.nodes import exercise_subtitle
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive `exercise-list`, which is filled in when all pages are read."""
+    """Add the directive `exercise-list`, which is filled in after all pages have been read."""
     app.add_node(Place)
     app.add_directive("exercise-list", ExerciseList)
     app.connect("env-updated", _pages)
@@ -22,20 +22,20 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 class Place(nodes.General, nodes.Element):  # type: ignore[misc]
-    """Where the list goes."""
+    """A placeholder for the list."""
 
 
 class ExerciseList(SphinxDirective):
-    """`exercise-list`: every exercise, chapter by chapter."""
+    """`exercise-list`: lists every exercise, chapter by chapter."""
 
     def run(self) -> list[nodes.Node]:
-        """Leave a place, and remember which page has it."""
+        """Insert a placeholder, and remember its page."""
         self.env.metadata[self.env.docname]["exercise-list"] = "yes"
         return [Place()]
 
 
 def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write the list anew whenever anything has changed: it depends on every chapter."""
+    """Rewrite the list whenever anything has changed: it depends on every chapter."""
     del app
     return [name for name, metadata in env.metadata.items() if "exercise-list" in metadata]
 
@@ -44,12 +44,12 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for place in list(doctree.findall(Place)):
         found = list(_exercises(app.env))
         if not found:
-            raise ValueError(f"{docname}: exercise-list found no exercise")
+            raise ValueError(f"{docname}: exercise-list found no exercises")
         place.replace_self(_lists(app, docname, found))
 
 
 def _exercises(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
-    """Page, label and title of each exercise, in the order of the book."""
+    """The page, label and title of each exercise, in the order of the book."""
     registry = getattr(env, "sphinx_exercise_registry", {})
     order = {name: place for place, name in enumerate(_in_order(env))}
     listed = [

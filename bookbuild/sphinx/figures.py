@@ -1,6 +1,6 @@
-"""Sphinx extension: every figure has a twin for dark mode, and keeps its place while it loads.
+"""Sphinx extension: adds dark-mode variants of figures, and sizes so that pages don't jump.
 
-A figure without alt text is a warning.
+It warns about figures without alt text.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from sphinx.util import logging
 from bookbuild.site import figure_colors
 from lnbook.notebook.style import PALETTE
 
-SHORTEST_ALT = 20  # letters
-FILE_NAME = re.compile(r"^\S*\.\w{2,4}$")  # what MyST-NB writes where a chapter says nothing
+SHORTEST_ALT = 20  # characters
+FILE_NAME = re.compile(r"^\S*\.\w{2,4}$")  # MyST-NB's default alt text
 
 logger = logging.getLogger(__name__)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Take over the writing of SVG images, and make the twins when all images are in place."""
+    """Take over writing SVG images, and make dark variants after all images are copied."""
     app.add_node(nodes.image, override=True, html=(_visit_image, _depart_image))
-    app.add_config_value("lnbook_palette", PALETTE, "env")  # read all pages anew if it changes
+    app.add_config_value("lnbook_palette", PALETTE, "env")  # if it changes, read all pages again
     app.connect("build-finished", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
 
 
 def twin(address: str) -> str:
-    """The address of the dark twin of an image."""
+    """The URL of an image's dark variant."""
     return str(PurePosixPath(address).with_suffix(".dark.svg"))
 
 
@@ -51,7 +51,7 @@ def _visit_image(writer: Any, node: nodes.image) -> None:
         type(writer).visit_image(writer, node)
         return
     address = f"{builder.imgpath}/{builder.images[uri]}"
-    # A figure at the top of the page is needed at once; its hidden variant never is.
+    # A figure at the top of the page is needed immediately; its hidden variant isn't.
     eager = "eager" in node["classes"]
     classes = [name for name in node["classes"] if name != "eager"]
     for mode, source, wait in (("light", address, not eager), ("dark", twin(address), True)):
@@ -76,7 +76,7 @@ def _check_alt(node: nodes.image) -> None:
     if len(alt) < SHORTEST_ALT or FILE_NAME.match(alt):
         given = "none" if not alt or FILE_NAME.match(alt) else repr(alt)
         logger.warning(
-            "an image needs an alt text of %d letters or more that says what it shows, and has %s",
+            "an image needs an alt text of %d characters or more that says what it shows; it has %s",
             SHORTEST_ALT,
             given,
             location=_with_line(node),
@@ -84,7 +84,7 @@ def _check_alt(node: nodes.image) -> None:
 
 
 def _with_line(node: nodes.Node) -> nodes.Node:
-    """A node, or the first around it that knows its line in the source."""
+    """A node, or its closest ancestor that knows its line in the source."""
     around = node
     while not around.line and around.parent is not None:
         around = around.parent
@@ -92,11 +92,11 @@ def _with_line(node: nodes.Node) -> nodes.Node:
 
 
 def _depart_image(_writer: Any, _node: nodes.image) -> None:
-    """Everything was written on the way in."""
+    """Nothing to do: `visit` has written everything."""
 
 
 def _finish(app: Sphinx, error: Exception | None) -> None:
-    """Write each figure of this run small, with its twin beside it."""
+    """Write a compact version of each figure from this run, and its dark variant next to it."""
     if error is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir, app.builder.imagedir)
@@ -112,7 +112,7 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that may be a link to one in another folder."""
+    """Write a file that may be a link into another folder."""
     if path.is_symlink():
         path.unlink()
     path.write_text(text, encoding="utf-8")

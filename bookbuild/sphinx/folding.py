@@ -1,7 +1,7 @@
-"""Sphinx extension: what is folded is a <details>, which opens without JavaScript.
+"""Sphinx extension: writes folds as <details>, which open without JavaScript.
 
-Hints and solutions (admonitions of the class `dropdown`) and hidden code would otherwise be
-unfolded by scripts, or have a summary whose label is not what it shows.
+Otherwise hints and solutions (admonitions with the class `dropdown`) and hidden code would need
+scripts to open, or have accessible labels that differ from their visible summaries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sphinx_exercise.nodes import solution_node
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Take over the writing of hidden code, of solutions and of other boxes that can be folded."""
+    """Take over writing hidden code, solutions and other foldable boxes."""
     app.add_node(HideCodeCellNode, override=True, html=(_visit_hidden, _depart))
     app.add_node(solution_node, override=True, html=(_visit_box, _depart_box))
     app.add_node(nodes.admonition, override=True, html=(_visit_box, _depart_box))
@@ -40,7 +40,7 @@ def _is_folded(node: nodes.Element) -> bool:
 
 
 def _visit_box(writer: Any, node: nodes.Element, name: str = "") -> None:
-    if name:  # a `hint`, `note` and so on, which has no title of its own
+    if name:  # a `hint`, `note` and so on without its own title
         node.insert(0, nodes.title(name, admonitionlabels[name]))
     folded = _is_folded(node)
     writer.body.append(
@@ -50,12 +50,12 @@ def _visit_box(writer: Any, node: nodes.Element, name: str = "") -> None:
         return
     writer.body.append('<summary class="admonition-title">')
     title = node[0].deepcopy()
-    for link in list(title.findall(nodes.reference)):  # one click cannot do two things
+    for link in list(title.findall(nodes.reference)):  # a click can't do two things
         link.replace_self(link.children)
     for child in title:
         child.walkabout(writer)
     writer.body.append("</summary>\n")
-    node["folded-title"] = node.pop(0)  # is written; put back below
+    node["folded-title"] = node.pop(0)  # already written; put back below
 
 
 def _depart_box(writer: Any, node: nodes.Element, _name: str = "") -> None:

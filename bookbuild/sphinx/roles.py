@@ -1,9 +1,9 @@
-"""Sphinx extension: accessibility fixes to the HTML that Sphinx writes, one function each.
+"""Sphinx extension: accessibility fixes to Sphinx's HTML, one function each.
 
-- The works of the bibliography are items of a list: `doc-biblioentry` is deprecated.
-- The parameters of a long signature, which Sphinx writes as <dl> without terms, are a <ul>.
-- An empty cell in the head of a table is no heading.
-- The contents of an exercise have no id: sphinx-exercise gives all of them the same.
+- Bibliography entries become list items: `doc-biblioentry` is deprecated.
+- The parameters of a long signature, which Sphinx writes as a <dl> without terms, become a <ul>.
+- An empty cell in a table's header is no longer a heading.
+- The contents of an exercise lose their id: sphinx-exercise gives all of them the same one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Take over the writing of these nodes."""
+    """Take over writing these nodes."""
     app.add_node(nodes.citation, override=True, html=(_visit_citation, _depart_citation))
     app.add_node(nodes.entry, override=True, html=(_visit_entry, _depart))
     for node in (addnodes.desc_parameterlist, addnodes.desc_parameter):
@@ -26,7 +26,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _own(writer: Any, visit: str, node: nodes.Element) -> int:
-    """Write a node as the writer itself would; return where its text begins."""
+    """Write a node with the original writer; return where its output starts."""
     start = len(writer.body)
     getattr(type(writer), f"{visit}_{type(node).__name__}")(writer, node)
     return start
@@ -45,7 +45,7 @@ def _depart_parameters(writer: Any, node: nodes.Element) -> None:
 
 
 def _as_list(writer: Any, start: int) -> None:
-    """Turn what was just written from a <dl> of <dd> into a <ul> of <li>."""
+    """Turn the <dl> of <dd> just written into a <ul> of <li>."""
     tags = {"<dl>": '<ul class="parameters">', "</dl>": "</ul>", "<dd>": "<li>", "</dd>": "</li>"}
     writer.body[start:] = [tags.get(text.strip(), text) for text in writer.body[start:]]
 

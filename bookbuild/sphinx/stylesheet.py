@@ -1,7 +1,7 @@
-"""Sphinx extension: every page loads one style sheet, made of all that the theme and others bring.
+"""Sphinx extension: merges the style sheets of the theme and the extensions into one.
 
-A style sheet that an extension adds to single pages stays a file of its own, loaded there only. Of
-fonts, scripts and other files of the theme, what no page loads is not published.
+A style sheet that an extension adds to single pages stays separate and is loaded only there. The
+theme's fonts, scripts and other files that no page loads aren't published.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bookbuild.site.unchanged import sources_digest
 from bookbuild.sphinx.playground import TARGET
 
 NAME = "site.css"
-# The theme links these from its templates; the rest comes from app.add_css_file.
+# The theme's templates link these; the rest come from app.add_css_file.
 OF_THE_THEME = ("basic.css", "styles/pydata-sphinx-theme.css")
 ICON_FONTS = ("Font Awesome 6 Free", "Font Awesome 6 Brands")  # the site draws its own icons
 NOT_PUBLISHED = (
@@ -30,7 +30,7 @@ NOT_PUBLISHED = (
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Link the one style sheet when the others have been named, and write it at the end."""
+    """Link the merged style sheet once the others are known, and write it at the end."""
     app.connect("builder-inited", _begin)
     app.connect("html-page-context", _link, priority=950)
     app.connect("build-finished", _finish, priority=900)
@@ -42,7 +42,7 @@ def _begin(app: Sphinx) -> None:
 
 
 def _everywhere(app: Sphinx) -> list[str]:
-    """The style sheets of every page, in order, each once."""
+    """The style sheets that every page has, in order, without duplicates."""
     sheets = sorted(app.builder._orig_css_files, key=lambda sheet: sheet.priority)  # type: ignore[attr-defined]
     names = [_name(sheet) for sheet in sheets]
     return list(dict.fromkeys([*OF_THE_THEME, *names]))
@@ -59,7 +59,7 @@ def _link(
     only_here = {
         _name(sheet): sheet for sheet in context["css_files"] if _name(sheet) not in everywhere
     }
-    # The version makes browsers fetch the file anew when anything has changed.
+    # The version makes browsers fetch the file again when anything has changed.
     one = f"_static/{NAME}?v={app.lnbook_version}"  # type: ignore[attr-defined]
     context["css_files"] = [one, *only_here.values()]
 
