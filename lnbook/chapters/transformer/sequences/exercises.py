@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
-__all__ = ["check_cumulative_norm", "check_finds_leaks", "check_only_padding"]
+__all__ = [
+    "check_cumulative_norm",
+    "check_finds_leaks",
+    "check_only_padding",
+    "check_padded_variance",
+]
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-9
@@ -22,52 +27,52 @@ PADDING: dict[str, tuple[float, dict[str, float]]] = {
     "real": (
         2.0,
         {
-            "that would be so without the padding. Here its zeros are in the mean.": 0.0,
-            "this is x minus the mean. Divide it by the standard deviation.": 4.0,
-            "you divided by the variance. Take its root.": 1.0,
+            "that would be right without the padding. Here, zeros are part of the mean.": 0.0,
+            "that's x minus the mean. Divide it by the standard deviation.": 4.0,
+            "you divided by the variance. Take its square root.": 1.0,
             "you divided by n - 1. Batch normalization divides by n.": 2.0 * UNBIASED,
             "you divided x by the standard deviation. Subtract the mean first.": 2.5,
             "the sign is the wrong way around.": -2.0,
-            "this is the output at padding.": -0.5,
+            "that's the output at padding.": -0.5,
         },
     ),
     "padding": (
         -0.5,
         {
             "padding is normalized like the rest: subtract the mean from 0, too.": 0.0,
-            "this is x minus the mean. Divide it by the standard deviation.": -1.0,
-            "you divided by the variance. Take its root.": -0.25,
+            "that's x minus the mean. Divide it by the standard deviation.": -1.0,
+            "you divided by the variance. Take its square root.": -0.25,
             "you divided by n - 1. Batch normalization divides by n.": -0.5 * UNBIASED,
             "the sign is the wrong way around.": 0.5,
-            "this is the output at a real token.": 2.0,
+            "that's the output at a real token.": 2.0,
         },
     ),
     "masked": (
         0.0,
         {
-            "this is the output without the mask.": 2.0,
+            "that's the output without the mask.": 2.0,
             "the mask leaves only real tokens. What is their mean?": 5.0,
-            "a constant feature has no spread: nothing is left of it but 0.": 1.0,
+            "a constant feature has a standard deviation of 0, so only 0 is left of it.": 1.0,
         },
     ),
 }
-"""What is right for each question, and what is wrong, by the message that it must get."""
+"""The right answer to each question, and the wrong ones by the message that each should get."""
 
 
 @checker
 def check_only_padding(real: Any = None, padding: Any = None, masked: Any = None) -> str:
     """Check what batch normalization makes of a feature that is 5 at every real token.
 
-    The batch has 10 places, 2 of them real; epsilon is 0 where it can be.
+    The batch has 10 positions, 2 of them real. Epsilon is 0 where it can be.
 
     Args:
         real: the output at a real token.
-        padding: the output at a place of padding, where the input is 0.
+        padding: the output at a padded position, where the input is 0.
         masked: the output of masked batch normalization at a real token, with epsilon above 0.
 
     Example:
         >>> check_only_padding(real=0, padding=0, masked=0)
-        Not yet. real: that would be so without the padding. Here its zeros are in the mean.
+        Not yet. real: that would be right without the padding. Here, zeros are part of the mean.
     """
     for (name, (right, mistakes)), answer in zip(
         PADDING.items(), (real, padding, masked), strict=True
@@ -79,7 +84,69 @@ def check_only_padding(real: Any = None, padding: Any = None, masked: Any = None
             otherwise=f"{name} is off. Find the mean and the variance of the 10 values first.",
             tolerance=0.004,
         )
-    return "Without the mask, the outputs tell how much padding there is."
+    return "Without the mask, the outputs say only how much padding there is."
+
+
+WORST_MISTAKES: dict[str, Callable[[float, float], float]] = {
+    "That's where the padded variance is back at the variance without padding.": (
+        lambda mean, std: std**2 / mean**2
+    ),
+    "That leaves out the term with the variance.": lambda _mean, _std: 0.5,
+    "That's where the parabola is 0. Its maximum is halfway between its two zeros.": (
+        lambda mean, std: (std**2 + mean**2) / mean**2
+    ),
+    "The variance is the square of the standard deviation.": (
+        lambda mean, std: (std + mean**2) / (2 * mean**2)
+    ),
+    "That's the share of padding. The question is about the share of real positions.": (
+        lambda mean, std: 1 - (std**2 + mean**2) / (2 * mean**2)
+    ),
+}
+"""Wrong shares of real positions, by the message that each should get."""
+
+
+@checker
+def check_padded_variance(ratio: Any = None, worst_share: Callable[..., Any] | None = None) -> str:
+    r"""Check when padding raises the variance of a feature, and which share raises it most.
+
+    .. math::
+        f(p) = p\,\sigma^2 + p\,(1 - p)\,\mu^2, \qquad
+        p^* = \frac{\sigma^2 + \mu^2}{2 \mu^2}
+
+    Args:
+        ratio: the largest :math:`|\mu| / \sigma` at which no padding raises the variance.
+        worst_share: takes the mean and the standard deviation, and returns the share of real
+            positions at which the variance is largest, for a ratio above that.
+
+    Example:
+        >>> check_padded_variance(2.0)
+        Not yet. ratio is off. Is the parabola still rising at p = 1?
+    """
+    judge(
+        as_array(ratio, (), "Your ratio"),
+        1.0,
+        {
+            "ratio: a mean other than 0 isn't enough. When is the slope at p = 1 negative?": 0.0,
+            "ratio: the derivative of p (1 - p) is 1 - 2p, not -2p.": 0.5**0.5,
+        },
+        otherwise="ratio is off. Is the parabola still rising at p = 1?",
+        tolerance=1e-6,
+    )
+    if worst_share is None or worst_share is ...:
+        raise NotYet("Your worst_share is still missing.")
+    for case in ((3.0, 1.0), (-2.0, 1.5)):
+        with running("worst_share", context=f"for mean, std = {case}"):
+            answer = worst_share(*case)
+        mean, std = case
+        right = (std**2 + mean**2) / (2 * mean**2)
+        judge(
+            as_array(answer, (), "What worst_share returns"),
+            right,
+            {text: wrong(*case) for text, wrong in WORST_MISTAKES.items()},
+            otherwise=f"For mean, std = {case}, worst_share should be {right:.4f}.",
+            tolerance=1e-6,
+        )
+    return "For a very large mean, the worst case is half padding."
 
 
 def _normalized(x: Array, axes: int | tuple[int, ...] = -1, eps: float = 1e-5) -> Array:
@@ -88,7 +155,7 @@ def _normalized(x: Array, axes: int | tuple[int, ...] = -1, eps: float = 1e-5) -
 
 
 def _later_mean(x: Array) -> Array:
-    """Each token becomes the mean of itself and all later ones."""
+    """Replace each token by the mean of itself and all later ones."""
     counts = np.arange(len(x), 0, -1)[:, None]
     return np.asarray(x[::-1].cumsum(0)[::-1] / counts)
 
@@ -100,43 +167,43 @@ def _from(x: Array, source: int, target: int) -> Array:
 
 
 def _rounded(x: Array) -> Array:
-    """A causal map whose entries move a little by rounding only: order of summation by place."""
+    """A causal map whose entries move a little, but only by rounding."""
     return np.asarray(x + 1e-14 * x.sum())
 
 
-# What to try: a function (L, D) -> (L, D), whether it leaks, and what a test has to do to see it.
+# Name, function (L, D) -> (L, D), whether it leaks, and what a test has to do to get it right.
 CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
     (
         "LayerNorm over D",
         _normalized,
         False,
-        "an output that moves at the exchanged token itself is no leak",
+        "if the output at the changed token itself moves, that isn't a leak",
     ),
     (
         "a running sum",
         lambda x: x.cumsum(0),
         False,
-        "outputs after the exchanged token may move",
+        "outputs after the changed token are allowed to move",
     ),
     (
-        "the identity, up to rounding",
+        "the identity with rounding noise",
         _rounded,
         False,
-        "a change of 1e-13 is rounding: compare with a tolerance such as 1e-9",
+        "a change of 1e-13 is rounding, so compare with a tolerance such as 1e-9",
     ),
-    ("LayerNorm over (L, D)", lambda x: _normalized(x, (0, 1)), True, "all outputs move"),
+    ("LayerNorm over (L, D)", lambda x: _normalized(x, (0, 1)), True, "every output moves"),
     ("the mean of this and later tokens", _later_mean, True, "later tokens are averaged"),
     (
         "LayerNorm, then the mean of this and later tokens",
         lambda x: _later_mean(_normalized(x)),
         True,
-        "adding a constant to a token changes nothing after LayerNorm. Draw the change at random",
+        "adding a constant to a token changes nothing after LayerNorm. Use a random change",
     ),
     (
         "token 1 sees token 2, and nothing else leaks",
         lambda x: _from(x, 1, 0),
         True,
-        "exchange every token, not only the last",
+        "change every token, not only the last",
     ),
     (
         "the last token but one sees the last, and nothing else leaks",
@@ -155,17 +222,17 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
 
 @checker
 def check_finds_leaks(function: Callable[..., Any]) -> str:
-    """Check a function that finds out whether a layer lets later tokens reach earlier outputs.
+    """Check a function that tests whether a layer lets later tokens reach earlier outputs.
 
     Calls `function(layer, x)` with layers that take and return an array of shape `(L, D)`, and
     a random `x` of 6 tokens with 4 features.
 
     Args:
-        function: returns True if exchanging a token moves the output at an earlier place.
+        function: returns True if changing a token moves the output at an earlier position.
 
     Example:
         >>> check_finds_leaks(lambda layer, x: False)
-        Not yet. LayerNorm over (L, D) leaks, and your function says no: all outputs move.
+        Not yet. Your function misses the leak in LayerNorm over (L, D): every output moves.
     """
     for name, layer, leaks, hint in CASES:
         x = np.random.default_rng(8).normal(size=(6, 4))
@@ -181,9 +248,9 @@ def check_finds_leaks(function: Callable[..., Any]) -> str:
         except (RuntimeError, ValueError):  # of a tensor, of an array
             raise NotYet("Your function returns several values. Return True or False.") from None
         if found != leaks:
-            told = "leaks, and your function says no" if leaks else "has no leak, but yours says so"
-            raise NotYet(f"{name} {told}: {hint}.")
-    return f"It judges all {len(CASES)} layers as it should."
+            told = "misses the leak in" if leaks else "sees a leak where there is none, in"
+            raise NotYet(f"Your function {told} {name}: {hint}.")
+    return f"It's right about all {len(CASES)} layers."
 
 
 def _cumulative(
@@ -216,17 +283,17 @@ def _per_token(x: Array, values: Array, squares: Array, eps: float) -> Array:
 
 
 def _shared(x: Array, eps: float) -> Array:
-    """All sequences as one, of which a token has the features of all."""
+    """Treat all sequences as one, in which each token has the features of all."""
     count, length, features = x.shape
     together = _cumulative(x.swapaxes(0, 1).reshape(1, length, -1), eps)
     return together.reshape(length, count, features).swapaxes(0, 1)
 
 
 CUMULATIVE_MISTAKES: dict[str, Callable[[Array, float], Array]] = {
-    "It is LayerNorm over D: each token has its own statistics.": (
+    "That's LayerNorm over D: each token has its own statistics.": (
         lambda x, eps: _normalized(x, -1, eps)
     ),
-    "It is LayerNorm over (L, D): later tokens are in the statistics.": (
+    "That's LayerNorm over (L, D): later tokens are part of the statistics.": (
         lambda x, eps: _normalized(x, (1, 2), eps)
     ),
     "It normalizes each feature by itself. Take the features together.": (
@@ -239,9 +306,9 @@ CUMULATIVE_MISTAKES: dict[str, Callable[[Array, float], Array]] = {
     "values seen so far around the mean of all values seen so far.": (
         partial(_averaged, square=True)
     ),
-    "It takes the squares of each token around another mean. All values seen so far need the "
+    "It takes the squares of each token around a different mean. All values seen so far need the "
     "same mean, the latest one.": partial(_averaged, square=False),
-    "It counts tokens. Each has D values: divide by the number of values.": (
+    "It counts tokens. Each has D values, so divide by the number of values.": (
         lambda x, eps: _per_token(x, x.sum(-1, keepdims=True), (x**2).sum(-1, keepdims=True), eps)
     ),
     "Its sequences share their statistics. Each has its own.": _shared,
@@ -253,12 +320,12 @@ CUMULATIVE_MISTAKES: dict[str, Callable[[Array, float], Array]] = {
         lambda x, eps: _cumulative(x, 0.0, outside=eps)
     ),
 }
-"""Wrong cumulative norms, by the message that each must get."""
+"""Wrong cumulative norms, by the message that each should get."""
 
 
 @checker
 def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> str:
-    r"""Check a norm that takes one mean for all tokens so far, and stays causal.
+    r"""Check a norm with one mean for all tokens so far, which stays causal.
 
     .. math::
         y_{nli} = \frac{x_{nli} - \mu_{nl}}{\sqrt{\sigma^2_{nl} + \epsilon}}, \qquad
@@ -294,4 +361,4 @@ def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> str:
             f"{int(wrong.argmax()) + 1}.",
             tolerance=TOLERANCE,
         )
-    return "Each token is normalized by all values so far, and by none after it."
+    return "Each token is normalized by all values so far, and by none of the later ones."

@@ -1,7 +1,7 @@
 """The experiments of the chapter on sequences: norms for (N, L, D), their reach, and coin flips.
 
-All runs are in float64, and their random numbers come from NumPy, so that they are the same on
-every processor.
+All runs use float64, and their random numbers come from NumPy, so they're the same on every
+processor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOG_2 = math.log(2.0)
 
 
 class BatchNormOverTokens(nn.Module):
-    r"""Batch normalization of sequences: every token is an example, in every sequence.
+    r"""Batch normalization of sequences, with every token of every sequence as an example.
 
     .. math::
         y_{nli} = \gamma_i \, \frac{x_{nli} - \mu_i}{\sqrt{\sigma^2_i + \epsilon}} + \beta_i
@@ -63,19 +63,19 @@ class BatchNormOverTokens(nn.Module):
         self.norm = nn.BatchNorm1d(d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the normalized `x`; in training, move the running statistics."""
+        """Return the normalized `x`, and update the running statistics in training."""
         y: Tensor = self.norm(x.transpose(1, 2)).transpose(1, 2)
         return y
 
 
 class LayerNormOverSequence(nn.Module):
-    r"""One mean and one variance for all tokens of a sequence, of any length.
+    r"""One mean and one variance for all tokens of a sequence of any length.
 
     .. math::
         y_{nli} = \gamma_i \, \frac{x_{nli} - \mu_n}{\sqrt{\sigma^2_n + \epsilon}} + \beta_i
 
-    The statistics are those of `torch.nn.LayerNorm((L, D))`, and of group normalization with one
-    group (Wu and He 2018); so are, as there, the parameters: one pair for each feature.
+    The statistics are those of `torch.nn.LayerNorm((L, D))` and of group normalization with one
+    group (Wu and He 2018). As in group normalization, there's one pair of parameters per feature.
 
     Args:
         d_model: the number of features :math:`D`.
@@ -110,7 +110,7 @@ def masked_batch_norm(x: Tensor, real: Tensor, eps: float = 1e-5) -> Tensor:
         \mu_i = \frac{1}{\lvert R \rvert} \sum_{(n,l) \in R} x_{nli}, \qquad
         \sigma^2_i = \frac{1}{\lvert R \rvert} \sum_{(n,l) \in R} (x_{nli} - \mu_i)^2
 
-    Source: Ioffe and Szegedy 2015, algorithm 1, with the set :math:`R` of real tokens for the
+    Source: Ioffe and Szegedy 2015, algorithm 1, with the set :math:`R` of real tokens as the
     batch.
 
     Args:
@@ -122,7 +122,7 @@ def masked_batch_norm(x: Tensor, real: Tensor, eps: float = 1e-5) -> Tensor:
         Tensor of the shape and dtype of `x`, 0 at padding.
 
     Raises:
-        ValueError: the shapes do not fit, `real` is not bool, or there is no real token.
+        ValueError: the shapes don't fit, `real` isn't bool, or there is no real token.
 
     Example:
         >>> x = torch.tensor([[[1.0], [3.0], [0.0]]])
@@ -145,22 +145,22 @@ def masked_batch_norm(x: Tensor, real: Tensor, eps: float = 1e-5) -> Tensor:
 def reach(
     function: Callable[[Tensor], Tensor], x: Tensor, other: Tensor, tolerance: float = 1e-9
 ) -> NDArray[np.bool_]:
-    """Find which outputs move when one token of the first sequence is exchanged.
+    """Find which outputs move when one token of the first sequence is replaced.
 
     Args:
-        function: any model or layer; takes a tensor `(N, L, ...)` and returns a tensor whose
-            first two axes are the same. It is called without gradients.
+        function: any model or layer that takes a tensor `(N, L, ...)` and returns a tensor with
+            the same first two axes. It's called without gradients.
         x: the input, of shape `(N, L)` (numbers of tokens) or `(N, L, D)`.
-        other: what to exchange tokens for, of the shape of `x`; every token should differ.
-        tolerance: a smaller change of an output does not count.
+        other: the replacements, of the shape of `x`. Every token should differ.
+        tolerance: a smaller change of an output doesn't count.
 
     Returns:
-        Shape `(L, N, L)`: whether the exchange of token `[0, l]` moves output `[n, m]`, at
-        index `[l, n, m]`. A causal function has no True at `m < l`, one that keeps its
-        sequences apart none at `n > 0`.
+        Shape `(L, N, L)`: index `[l, n, m]` says whether replacing token `[0, l]` moves output
+        `[n, m]`. A causal function has no True at `m < l`, and a function that keeps its
+        sequences apart has none at `n > 0`.
 
     Raises:
-        ValueError: `other` has another shape than `x`.
+        ValueError: `other` and `x` have different shapes.
 
     Example:
         >>> x, other = torch.zeros(1, 3), torch.ones(1, 3)
@@ -187,12 +187,12 @@ def reach(
 
 @dataclass(frozen=True)
 class CoinFlips:
-    """How well a trained model guesses coins: its mean loss for each place, 1 being a pure guess.
+    """How well a trained model guesses coins: its mean loss at each position, where 1 is a guess.
 
     Attributes:
-        training: on whole sequences, in batches and in the mode of training, shape `(6,)`.
+        training: on whole sequences, in batches and in training mode, shape `(6,)`.
         evaluation: on whole sequences, in evaluation mode.
-        generation: in evaluation mode, each guess from the tokens before it alone.
+        generation: in evaluation mode, with each guess made from the tokens before it alone.
 
     Example:
         >>> guess = np.ones(6)
@@ -209,25 +209,24 @@ class CoinFlips:
 def learn_coin_flips(
     norm: Norm = "layer_norm", batch_size: int = 2, seed: int = 0, steps: int = 300
 ) -> CoinFlips:
-    r"""Train a causal language model on coin flips, of which nothing can be learned.
+    r"""Train a causal language model on coin flips, from which nothing can be learned.
 
-    Each sequence is seven independent fair coins; from the first six the model predicts the
-    last six, each from those before it. Nobody can do better than a loss of :math:`\log 2` a
-    coin, so a lower loss shows that the model sees what it is asked for. The model has two
-    Pre-LN blocks of 16 features and 2 heads; every step (Adam, learning rate 0.003) takes new
-    sequences.
+    Each sequence is seven independent fair coins. From the first six, the model predicts the last
+    six, each from those before it. Nobody can do better than a loss of :math:`\log 2` per coin, so
+    a lower loss shows that the model sees the answer. The model has two Pre-LN blocks with 16
+    features and 2 heads. Every step (Adam, learning rate 0.003) uses new sequences.
 
     Args:
-        norm: the norm of the model, a name or a factory, as `lnbook.transformer` takes it.
+        norm: the norm of the model, a name or a factory, as in `lnbook.transformer`.
         batch_size: sequences in a batch.
-        seed: what weights and coins start from.
+        seed: the seed of weights and coins.
         steps: how many steps of training.
 
     Returns:
         Losses on 256 new sequences, divided by :math:`\log 2`.
 
     Raises:
-        ValueError: `batch_size` does not divide 256.
+        ValueError: `batch_size` doesn't divide 256.
 
     Example:
         >>> guesses = learn_coin_flips(steps=0)

@@ -18,14 +18,14 @@ Array = NDArray[np.float64]
 
 
 def sentences(words: Sequence[Sequence[str]], length: int) -> Figure:
-    """Draw a batch of sentences, a box for each place, padded to one length.
+    """Draw a batch of sentences, one box per position, padded to the same length.
 
     Args:
         words: the words of each sentence.
-        length: the places of every row; those after the words are padding.
+        length: the number of positions in each row. Those after the words are padding.
 
     Returns:
-        A row of boxes for each sentence; padding is hatched.
+        One row of boxes per sentence, with hatched padding.
 
     Raises:
         ValueError: if there is no sentence, or one is longer than `length`.
@@ -61,7 +61,7 @@ def sentences(words: Sequence[Sequence[str]], length: int) -> Figure:
     axes.set(xlim=(-0.05, length + 0.05), ylim=(-len(words) + 0.45, 0.5))
     axes.set_xticks(np.arange(length) + 0.5, [str(place + 1) for place in range(length)])
     axes.set_yticks(-np.arange(len(words)), [str(number + 1) for number in range(len(words))])
-    axes.set(xlabel="place $l$", ylabel="sentence $n$")
+    axes.set(xlabel="position $l$", ylabel="sentence $n$")
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -69,14 +69,14 @@ def sentences(words: Sequence[Sequence[str]], length: int) -> Figure:
 
 
 def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
-    """Draw how far the outputs at real tokens move when padding is added.
+    """Draw how much the outputs at real tokens change when padding is added.
 
     Args:
-        places: how many places were added, shape `(K,)`.
-        changes: for each norm its name and the largest change of an output, shape `(K,)`.
+        places: how many positions were added, shape `(K,)`.
+        changes: for each norm, its name and the largest change of an output, shape `(K,)`.
 
     Returns:
-        A line for each norm.
+        One line per norm.
 
     Raises:
         ValueError: if there is no norm.
@@ -96,12 +96,12 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
             np.asarray(places, dtype=float),
             np.asarray(values, dtype=float),
             **styles[name] | ({"markerfacecolor": "none"} if number == 2 else {}),
-            markersize=6 + 3 * (number == 2),  # lines may lie on each other
+            markersize=6 + 3 * (number == 2),  # the lines may overlap
             clip_on=False,
             zorder=3,
             label=name,
         )
-    axes.set(xlabel="places of padding added to each row", ylabel="largest change")
+    axes.set(xlabel="padded positions added to each row", ylabel="largest change")
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.grid()
@@ -110,14 +110,14 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
 
 
 def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
-    """Draw what one output of a token is in many batches.
+    """Draw one output of a token in many batches.
 
     Args:
-        outputs: for each size of batch its name and the output in every batch, shape `(K,)`.
-        constant: what the output is under LayerNorm, in every batch.
+        outputs: for each batch size, its name and the output in every batch, shape `(K,)`.
+        constant: the output with LayerNorm, which is the same in every batch.
 
     Returns:
-        A row of points for each size, and a line for LayerNorm.
+        One row of strokes per batch size, and a line for LayerNorm.
 
     Raises:
         ValueError: if there is no size.
@@ -153,18 +153,19 @@ def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
 
 
 def reach(panels: Mapping[str, ArrayLike]) -> Figure:
-    """Draw which outputs move when one token of sentence 1 is exchanged.
+    """Draw which outputs move when one token of sentence 1 is replaced.
 
     Args:
-        panels: for each model its name and a boolean array of shape `(L, N, L)`: exchanged
-            place, sentence, place of the output, as `reach` of the experiments gives.
+        panels: for each model, its name and a boolean array of shape `(L, N, L)`, indexed by
+            replaced position, sentence and position of the output, as `experiments.reach`
+            returns it.
 
     Returns:
-        A row of N grids for each model, a row of cells for each exchanged place. What moved is
-        filled and has a dot, a cross if it lies in the past or in another sentence.
+        One row of N grids per model, with one row of cells per replaced position. A cell that moved
+        is filled and has a dot, or a cross if it's in the past or in another sentence.
 
     Raises:
-        ValueError: if there is no panel, or an array has another shape.
+        ValueError: if there is no panel, or an array has a different shape.
 
     Example:
         >>> moved = np.zeros((3, 2, 3), dtype=bool)
@@ -188,7 +189,7 @@ def reach(panels: Mapping[str, ArrayLike]) -> Figure:
                 axes.set_yticks([])
             axes.set_xlabel(f"output in sentence {n + 1}", fontsize=9.5)
         row[0].set_title(name)
-        row[0].set_ylabel("exchanged", fontsize=9.5)
+        row[0].set_ylabel("replaced", fontsize=9.5)
     return figure
 
 
@@ -227,14 +228,14 @@ def _grid(axes: Axes, moved: NDArray[np.bool_], *, allowed: bool) -> None:
 
 
 def guesses(losses: Mapping[str, ArrayLike]) -> Figure:
-    """Draw how well coins are guessed at each place of a sequence.
+    """Draw how well coins are guessed at each position of a sequence.
 
     Args:
-        losses: for each model its name and its losses, shape `(runs, L)`, 1 being a pure guess.
+        losses: for each model, its name and its losses, shape `(runs, L)`. A pure guess is 1.
 
     Returns:
-        For each model a line through the means of the runs, with bars from the best run to the
-        worst, and a line at 1.
+        One line per model through the means of its runs, with bars from the best run to the worst,
+        and a line at 1.
 
     Raises:
         ValueError: if there is no model.
@@ -257,7 +258,7 @@ def guesses(losses: Mapping[str, ArrayLike]) -> Figure:
         low, high = array.min(axis=0), array.max(axis=0)
         axes.vlines(places, low, high, color=styles[name]["color"], linewidth=1.3)
         axes.plot(places, mean, **styles[name], markersize=6, label=name)
-    axes.set(xlabel="place of the guess", ylabel="loss (1: a pure guess)", ylim=(0, None))
+    axes.set(xlabel="position of the guess", ylabel="loss (1 is a pure guess)", ylim=(0, None))
     axes.set_xticks(np.arange(1, mean.size + 1))
     axes.grid(axis="y")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)

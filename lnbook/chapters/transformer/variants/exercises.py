@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
-__all__ = ["check_logit_bounds", "check_output_norm", "check_rms_xor"]
+__all__ = ["check_certain", "check_logit_bounds", "check_output_norm", "check_rms_xor"]
 
 Array = NDArray[np.float64]
 Branch = Callable[[Array], Array]
@@ -21,20 +21,52 @@ LAYER_NORM_BOUND, L2_BOUND = GAIN**2 * ROOT, SCALE
 
 LAYER_NORM_MISTAKES = {
     "Query and key each have a gain of 2, so the product has a factor of 4.": GAIN * ROOT,
-    "This leaves the gains out.": ROOT,
-    "This forgets to divide by the root of the size of the head.": GAIN**2 * HEAD_SIZE,
-    "The length of a normalized row is the root of its size: query and key together give "
-    "64, before the division.": GAIN**2,
-    "The length of a normalized row is the root of its size, 8, not 64.": (
+    "That leaves out the gains.": ROOT,
+    "You forgot to divide by the square root of the number of features.": GAIN**2 * HEAD_SIZE,
+    "A normalized row has length 8, the root of its 64 features, so the product of query and key "
+    "has a factor of 64 before you divide.": GAIN**2,
+    "A normalized row has length 8, the root of its 64 features, and not 64.": (
         GAIN**2 * HEAD_SIZE**2 / ROOT
     ),
-    "This is the bound with L2.": L2_BOUND,
+    "That's the bound with L2.": L2_BOUND,
 }
 L2_MISTAKES = {
-    "With L2, the scale replaces the division by the root of the size.": SCALE / ROOT,
-    "Unit vectors have the length 1, whatever the size of the head.": SCALE * HEAD_SIZE,
-    "With L2 there is one scale, not one for the query and one for the key.": SCALE**2,
+    "With L2, g replaces the division by the root of the number of features.": SCALE / ROOT,
+    "Unit vectors have length 1, no matter how many features they have.": SCALE * HEAD_SIZE,
+    "With L2 there's a single g, not one for the query and one for the key.": SCALE**2,
 }
+
+WEIGHT_MISTAKES: dict[str, Callable[[int, float], float]] = {
+    "It has the other logits at 0. They can be lower than that.": (
+        lambda n, g: 1 / (1 + (n - 1) * np.exp(-g))
+    ),
+    "One of the n keys is the selected one, so there are n - 1 others.": (
+        lambda n, g: 1 / (1 + n * np.exp(-2 * g))
+    ),
+    "That's for a single other key. There are n - 1 of them.": (
+        lambda _n, g: 1 / (1 + np.exp(-2 * g))
+    ),
+    "That's the weight if all logits are equal.": lambda n, _g: 1 / n,
+    "That's the smallest weight. Which logits are best for the selected key?": (
+        lambda n, g: 1 / (1 + (n - 1) * np.exp(2 * g))
+    ),
+}
+SCALE_MISTAKES: dict[str, Callable[[int, float], float]] = {
+    "The best and the worst logit differ by 2g, not by g.": (
+        lambda n, p: np.log((n - 1) * p / (1 - p))
+    ),
+    "One of the n keys is the selected one, so there are n - 1 others.": (
+        lambda n, p: np.log(n * p / (1 - p)) / 2
+    ),
+    "That's for a single other key. There are n - 1 of them.": lambda _n, p: (
+        np.log(p / (1 - p)) / 2
+    ),
+    "A larger weight needs a larger scale: p / (1 - p) is upside down.": (
+        lambda n, p: np.log((n - 1) * (1 - p) / p) / 2
+    ),
+    "That's exp(2g). Take the logarithm and divide by 2.": lambda n, p: (n - 1) * p / (1 - p),
+}
+"""Wrong formulas for how certain attention can get, by the message that each should get."""
 
 CORNERS = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
 XOR = np.array([False, True, True, False])
@@ -42,7 +74,7 @@ XOR = np.array([False, True, True, False])
 
 @checker
 def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> str:
-    r"""Check the largest logits that two kinds of QK-norm allow.
+    r"""Check the bounds that two kinds of QK-norm put on a logit.
 
     The head has 64 features. With LayerNorm on query and key, all gains are 2; with L2, the
     scale :math:`g` is 10.
@@ -62,7 +94,7 @@ def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> str:
         np.array(LAYER_NORM_BOUND),
         {text: np.array(wrong) for text, wrong in LAYER_NORM_MISTAKES.items()},
         otherwise="How long is a row of 64 features after LayerNorm? The product of two such rows "
-        "is largest if they point the same way.",
+        "is largest when they point the same way.",
         tolerance=1e-6,
     )
     judge(
@@ -75,8 +107,62 @@ def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> str:
     return "Neither bound depends on the inputs or on the weights before the norm."
 
 
+def _largest_weight(n: int, g: float) -> float:
+    return float(1 / (1 + (n - 1) * np.exp(-2 * g)))
+
+
+def _smallest_scale(n: int, p: float) -> float:
+    return float(np.log((n - 1) * p / (1 - p)) / 2)
+
+
+@checker
+def check_certain(largest_weight: Callable[..., Any], smallest_scale: Callable[..., Any]) -> str:
+    r"""Check how certain attention can get if every logit is between :math:`-g` and :math:`g`.
+
+    .. math::
+        \max w = \frac{e^g}{e^g + (n - 1) e^{-g}}, \qquad
+        g \ge \frac{1}{2} \ln \frac{(n - 1) p}{1 - p}
+
+    Args:
+        largest_weight: takes the number n of keys and the scale g, and returns the largest
+            attention weight that one key can get.
+        smallest_scale: takes n and a weight p, and returns the smallest scale that allows it.
+
+    Example:
+        >>> check_certain(lambda n, g: 1 / n, lambda n, p: 1.0)
+        Not yet. largest_weight: That's the weight if all logits are equal.
+    """
+    for name, function, right, mistakes, cases in (
+        (
+            "largest_weight",
+            largest_weight,
+            _largest_weight,
+            WEIGHT_MISTAKES,
+            ((8, 1.0), (900, 4.0)),
+        ),
+        (
+            "smallest_scale",
+            smallest_scale,
+            _smallest_scale,
+            SCALE_MISTAKES,
+            ((8, 0.9), (900, 0.99)),
+        ),
+    ):
+        for case in cases:
+            with running(name, context=f"for the arguments {case}"):
+                answer = function(*case)
+            judge(
+                as_array(answer, (), f"What {name} returns"),
+                right(*case),
+                {f"{name}: {text}": wrong(*case) for text, wrong in mistakes.items()},
+                otherwise=f"{name}: for the arguments {case}, it should be {right(*case):.5g}.",
+                tolerance=1e-9,
+            )
+    return "The more keys there are, the larger the scale has to be."
+
+
 def _branches(rng: np.random.Generator) -> tuple[Branch, Branch, Branch, Branch]:
-    """Two branches and two norms that are all different and not linear."""
+    """Two branches and two norms, all different and none of them linear."""
     a, b = rng.normal(size=(2, 6, 6))
     gains = rng.uniform(0.5, 2.0, size=(2, 6))
 
@@ -99,7 +185,7 @@ def _placed(
     *,
     swap: bool = False,
 ) -> Array:
-    """A block whose two halves place their norms by name."""
+    """A block with the norms of its two halves in the named places."""
     attention, feed_forward, norm1, norm2 = parts
     if swap:
         norm1, norm2 = norm2, norm1
@@ -120,8 +206,8 @@ def _half(place: str, x: Array, branch: Branch, norm: Branch) -> Array:
 
 
 OUTPUT_NORM_MISTAKES: Mapping[str, Callable[[Array, tuple[Branch, ...]], Array]] = {
-    "This is Pre-LN: the norm stands before the branch.": lambda x, p: _placed(x, p, "pre"),
-    "This is Post-LN: the norm stands after the sum, so it normalizes the stream.": (
+    "This is Pre-LN: the norm comes before the branch.": lambda x, p: _placed(x, p, "pre"),
+    "This is Post-LN: the norm comes after the sum, so it normalizes the stream.": (
         lambda x, p: _placed(x, p, "post")
     ),
     "This normalizes before and after the branch, as Peri-LN does.": (
@@ -131,13 +217,15 @@ OUTPUT_NORM_MISTAKES: Mapping[str, Callable[[Array, tuple[Branch, ...]], Array]]
         lambda x, p: _placed(x, p, "bare")
     ),
     "No norm is used.": lambda x, p: _placed(x, p, "none"),
-    "The first half is right; the second has its norm before the branch.": (
+    "The first half is right, but the second has its norm before the branch.": (
         lambda x, p: _placed(x, p, "out", "pre")
     ),
-    "The first half is right; the second has its norm after the sum.": (
+    "The first half is right, but the second has its norm after the sum.": (
         lambda x, p: _placed(x, p, "out", "post")
     ),
-    "The first half is right; the second has no norm.": (lambda x, p: _placed(x, p, "out", "none")),
+    "The first half is right, but the second has no norm.": (
+        lambda x, p: _placed(x, p, "out", "none")
+    ),
     "The second half is missing: the feed-forward network and its norm.": (
         lambda x, p: x + p[2](p[0](x))
     ),
@@ -147,7 +235,7 @@ OUTPUT_NORM_MISTAKES: Mapping[str, Callable[[Array, tuple[Branch, ...]], Array]]
     "The feed-forward network has to read the stream after the attention, not before.": (
         lambda x, p: x + p[2](p[0](x)) + p[3](p[1](x))
     ),
-    "The second half adds to the input of the block; it has to add to what the first returns.": (
+    "The second half adds to the input of the block. It has to add to the result of the first.": (
         lambda x, p: x + p[3](p[1](x + p[2](p[0](x))))
     ),
 }
@@ -167,7 +255,7 @@ def check_output_norm(block: Any = None) -> str:
 
     Example:
         >>> check_output_norm(lambda x, attention, feed_forward, norm1, norm2: x + attention(x))
-        Not yet. A branch should read the stream as it is; its output is normalized and added.
+        Not yet. A branch should read the stream as it is. Its output is normalized and added.
     """
     if block is None or block is ...:
         raise NotYet("Your block is still missing.")
@@ -178,16 +266,16 @@ def check_output_norm(block: Any = None) -> str:
     with running("Your block"):
         answer = block(x, *parts)
     if not np.array_equal(x, given):
-        raise NotYet("Your block changes its input: write x = x + ..., not x += ...")
+        raise NotYet("Your block changes its input. Write x = x + ..., not x += ...")
     if answer is None:
         raise NotYet("Your block returns nothing.")
     judge(
         as_array(answer, x.shape, "The output"),
         _placed(x, parts, "out"),
         {message: mistake(x, parts) for message, mistake in OUTPUT_NORM_MISTAKES.items()},
-        otherwise="A branch should read the stream as it is; its output is normalized and added.",
+        otherwise="A branch should read the stream as it is. Its output is normalized and added.",
     )
-    return "Each branch reads the stream as it is, and writes normalized."
+    return "Each branch reads the stream as it is, and what it writes is normalized."
 
 
 def _read(value: Any, shape: tuple[int, ...], name: str) -> Array:
@@ -221,10 +309,10 @@ def check_rms_xor(W: Any = None, b: Any = None, v: Any = None, c: Any = None) ->
     normalized = hidden / np.sqrt((hidden**2).mean(-1, keepdims=True) + 1e-5)
     scores = normalized @ head + offset
     if np.array_equal(scores < 0, XOR) and np.array_equal(scores > 0, ~XOR):
-        raise NotYet("All four are the wrong way around: change the signs of v and c.")
+        raise NotYet("All four are the wrong way around. Change the signs of v and c.")
     wrong = CORNERS[~np.where(XOR, scores > 0, scores < 0)]
     if not len(wrong):
-        return "Four points, and RMSNorm of two features tells them apart."
+        return "RMSNorm of two features tells the two classes apart."
     if np.ptp(scores) < 1e-9:
         raise NotYet("The score is the same at all four points.")
     *names, last = (f"({x:.0f}, {y:.0f})" for x, y in wrong)

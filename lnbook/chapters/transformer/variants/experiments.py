@@ -1,7 +1,7 @@
-"""Variants of the normalized transformer: at the start, trained, and what a norm can express.
+"""Variants of the normalized transformer: before and after training, and what a norm can express.
 
-All runs are in float64, and their random numbers come from NumPy, so that they are the same on
-every processor.
+All runs use float64, and their random numbers come from NumPy, so they're the same on every
+processor.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _options(variant: str, owner: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Start:
-    """What was measured of a stack of L blocks before its first step of training.
+    """Measurements of a stack of L blocks before its first training step.
 
     Attributes:
         stream: the mean square of the features of the stream, before the first block and after
@@ -96,16 +96,17 @@ class Start:
 def at_start(
     variant: str, depth: int, seed: int = 0, *, scale: float = 1.0, gain: float = 1.0
 ) -> Start:
-    r"""Send one loss forward and back through a stack that has not been trained.
+    r"""Run one forward and one backward pass through an untrained stack.
 
-    The stack is 64 wide with four heads and ReLU, drawn by Xavier (DeepNorm by its own rule).
+    The stack has width 64, four heads and ReLU, with Xavier's initialization (DeepNorm's own for
+    DeepNorm).
     The inputs are 8 sequences of 16 tokens from :math:`\mathcal{N}(0, I)`, the loss is the mean
     cross-entropy with random targets among 100 words.
 
     Args:
         variant: one of `VARIANTS`.
         depth: the number of blocks, L.
-        seed: what inputs, targets and weights start from.
+        seed: the seed of inputs, targets and weights.
         scale: what the inputs are multiplied by.
         gain: what all weight matrices of the blocks are multiplied by.
 
@@ -113,7 +114,7 @@ def at_start(
         What was measured.
 
     Raises:
-        ValueError: `variant` is not known, or `depth` is below 1.
+        ValueError: `variant` is unknown, or `depth` is below 1.
 
     Example:
         >>> at_start("Post-LN", 3).stream.round(3).tolist()[1:]
@@ -158,7 +159,7 @@ def _blocks(encoder: TransformerEncoder) -> list[Any]:
 
 
 def _watch_logits(encoder: TransformerEncoder) -> list[float]:
-    """Collect the largest score of each attention, in the order of the forward pass."""
+    """Collect the largest score in each attention, in the order of the forward pass."""
     found: list[float] = []
 
     @torch.no_grad()
@@ -175,17 +176,17 @@ def _watch_logits(encoder: TransformerEncoder) -> list[float]:
 
 @dataclass(frozen=True)
 class Trained:
-    """What came of training one variant.
+    """The result of training one variant.
 
     Attributes:
-        loss: the test loss at the end, infinite if the run broke off.
+        loss: the test loss at the end, infinite if the run broke.
         logit: the largest absolute score of any attention on the test windows; NaN if the run
-            broke off.
+            broke.
 
     Example:
         >>> Trained(loss=2.25, logit=11.5)
         Trained(loss=2.25, logit=11.5)
-        >>> Trained(loss=float("inf"), logit=float("nan")).loss  # of a run that broke off
+        >>> Trained(loss=float("inf"), logit=float("nan")).loss  # of a run that broke
         inf
     """
 
@@ -206,8 +207,8 @@ def train_variant(
 ) -> Trained:
     """Train a small language model of characters with one of the variants.
 
-    The stream is 32 wide, with four heads; each step takes 8 windows of 32 characters; Adam,
-    without warm-up. See `lnbook.chapters.shared.language_model.train`.
+    The stream has width 32, with four heads. Each step uses 8 windows of 32 characters, and Adam
+    has no warm-up. See `lnbook.chapters.shared.language_model.train`.
 
     Args:
         text: what to train on.
@@ -215,16 +216,16 @@ def train_variant(
         layers: the number of blocks.
         lr: the learning rate.
         steps: how many steps of training.
-        seed: what starting values and windows follow from.
+        seed: the seed of initial values and windows.
         start: `"pytorch"`, `"xavier"` or `"deepnorm"`: see `lnbook.chapters.shared.language_model`.
-            DeepNorm always takes its own rule, which is a part of it.
+            DeepNorm always uses its own rule, which is a part of it.
         dtype: of parameters and computation.
 
     Returns:
         The test loss and the largest score.
 
     Raises:
-        ValueError: `variant` is not known, or a value is refused by `train`.
+        ValueError: `variant` is unknown, or `train` doesn't accept a value.
 
     Example:
         >>> ab = torch.tensor([0, 1] * 50)
@@ -262,8 +263,8 @@ def margins(keys: ArrayLike) -> Array:
     .. math::
         m_i = \max_{\lVert q \rVert_\infty \le 1} \; \min_{j \ne i} \; q \cdot (k_i - k_j)
 
-    one linear program for each key. A key with a positive margin is the one with the highest
-    score for some query; with a margin of 0, no query singles it out.
+    one linear program per key. If the margin is positive, some query gives this key the highest
+    score. If it's 0, no query singles the key out.
 
     Args:
         keys: shape `(n, d)`, n at least 2.
@@ -272,7 +273,7 @@ def margins(keys: ArrayLike) -> Array:
         The margins, at least 0, shape `(n,)`.
 
     Raises:
-        ValueError: the keys have another shape.
+        ValueError: the keys have a different shape.
 
     Example:
         >>> margins([[0, 0], [2, 0], [0, 2], [2, 2], [1, 1]]).tolist()
@@ -304,22 +305,22 @@ def _margin(k: Array, i: int) -> float:
 
 
 def unselectable(keys: ArrayLike, tolerance: float = 1e-9) -> NDArray[np.bool_]:
-    """Tell which keys no query singles out: it never gives them the highest score alone.
+    """Find the keys that no query singles out: none gives them a higher score than all others.
 
-    These are the keys in the convex hull of the others, duplicates among them. A key that its own
-    direction, or its direction from the mean, singles out needs no linear program; the others
-    get one, see `margins`. Source: Brody, Alon and Yahav 2023.
+    These are the keys in the convex hull of the others, including duplicates. If a key's own
+    direction, or its direction from the mean, singles it out, it needs no linear program. The
+    other keys get one, see `margins`. Source: Brody, Alon and Yahav 2023.
 
     Args:
         keys: shape `(n, d)`, n at least 2.
-        tolerance: up to which margin, as a share of the largest entry of the centered keys, a
-            key counts as unselectable.
+        tolerance: the largest margin, as a share of the largest entry of the centered keys, at
+            which a key counts as unselectable.
 
     Returns:
         Shape `(n,)`.
 
     Raises:
-        ValueError: the keys have another shape.
+        ValueError: the keys have a different shape.
 
     Example:
         >>> unselectable([[0, 0], [2, 0], [0, 2], [2, 2], [1, 1]]).tolist()
@@ -335,7 +336,7 @@ def unselectable(keys: ArrayLike, tolerance: float = 1e-9) -> NDArray[np.bool_]:
 
 
 def _singled_out(queries: Array, k: Array, least: float) -> NDArray[np.bool_]:
-    """Whether each query, with entries from -1 to 1, gives its key the highest score by far."""
+    """Whether each query, with entries from -1 to 1, singles out its key by a margin."""
     largest = np.abs(queries).max(1, keepdims=True)
     scores = queries / np.where(largest > 0, largest, 1.0) @ k.T
     own = np.diagonal(scores).copy()
@@ -371,20 +372,21 @@ def xor_solved(
 ) -> NDArray[np.bool_]:
     """Train networks of two linear layers with a norm between them on the four points of XOR.
 
-    Adam with a learning rate of 0.05, all four points in each step, the start of `nn.Linear`.
+    Uses Adam with a learning rate of 0.05, all four points in each step, and the initialization of
+    `nn.Linear`.
 
     Args:
         width: how many features are normalized.
         norm: `"layer_norm"`, `"rms_norm"` (both with eps 1e-5, no gain and bias) or `"none"`.
-        runs: how many networks, each with its own start.
+        runs: how many networks, each with its own initial values.
         steps: how many steps of training.
-        seed: what all starts follow from.
+        seed: the seed of all initial values.
 
     Returns:
-        For each network, whether it classifies all four points right, shape `(runs,)`.
+        For each network, whether it classifies all four points correctly, shape `(runs,)`.
 
     Raises:
-        ValueError: `norm` is not known, or a size is below 1.
+        ValueError: `norm` is unknown, or a size is below 1.
 
     Example:
         >>> xor_solved(2, runs=3, steps=50).tolist()

@@ -24,17 +24,17 @@ def by_block(
     first: int = 0,
     top: float | None = None,
 ) -> Figure:
-    """Draw how a quantity runs through a stack of blocks, with a logarithmic scale.
+    """Draw a quantity at each block of a stack, on a logarithmic scale.
 
     Args:
-        panels: for each panel its title, and for each of its lines the name and the positive
-            values, shape `(K,)`.
+        panels: for each panel, its title and its lines, each with a name and positive values of
+            shape `(K,)`.
         label: what the values are.
         first: which block the first value belongs to.
-        top: where the scale ends; a line that goes further leaves the panel.
+        top: where the scale ends. Larger values are outside the panel.
 
     Returns:
-        Panels, one below the other, on one scale.
+        Panels with a common scale, one below the other.
 
     Raises:
         ValueError: if there is no panel.
@@ -73,15 +73,15 @@ def by_block(
 def keys(
     panels: Mapping[str, tuple[ArrayLike, ArrayLike]], *, circle: float | None = None
 ) -> Figure:
-    """Draw keys in the plane, those that can be selected apart from those that cannot.
+    """Draw keys in the plane, and show which of them can be selected.
 
     Args:
-        panels: for each panel its title, the keys, shape `(n, 2)`, and which of them cannot be
+        panels: for each panel, its title, the keys, shape `(n, 2)`, and which of them can't be
             selected, shape `(n,)`.
         circle: the radius of a circle to draw in the last panel.
 
     Returns:
-        Panels, one below the other. The keys that can be selected are joined in the order of
+        Panels, one below the other. A line joins the keys that can be selected, in the order of
         their angle.
 
     Raises:
@@ -92,7 +92,7 @@ def keys(
         >>> figure = keys({"raw": (square, [False, False, False, False, True])})
         >>> line = figure.axes[0].lines[2]
         >>> line.get_label(), line.get_xdata().tolist(), line.get_ydata().tolist()
-        ('cannot be selected', [1.0], [1.0])
+        ('unselectable', [1.0], [1.0])
     """
     if not panels:
         raise ValueError("keys: expected at least one panel, but got none")
@@ -104,7 +104,7 @@ def keys(
         hull = hull[np.argsort(np.arctan2(*(hull - k.mean(0)).T[::-1]))]
         closed = np.vstack([hull, hull[:1]])
         axes.plot(*closed.T, color=MUTED, linewidth=1.2, linestyle="--")
-        axes.plot(*hull.T, "o", color=COLORS["first"], markersize=7.5, label="can be selected")
+        axes.plot(*hull.T, "o", color=COLORS["first"], markersize=7.5, label="selectable")
         if inside.any():
             axes.plot(
                 *k[inside].T,
@@ -112,7 +112,7 @@ def keys(
                 color=COLORS["changed"],
                 markersize=8,
                 linestyle="none",
-                label="cannot be selected",
+                label="unselectable",
             )
         axes.plot(0, 0, "+", color=INK, markersize=9)
         axes.set(title=title, aspect="equal", xlabel="feature 1", ylabel="feature 2")
@@ -126,16 +126,16 @@ def keys(
 def losses(
     panels: Mapping[str, Mapping[str, Sequence[float]]], *, worst: float, label: str
 ) -> Figure:
-    """Draw the losses of several runs of each variant, a point for each run.
+    """Draw the losses of several runs of each variant, one point per run.
 
     Args:
-        panels: for each panel its title, and for each variant its losses; infinite for a run
-            that broke off.
-        worst: where the scale ends: larger losses are drawn there, as crosses.
+        panels: for each panel, its title and the losses of each variant, infinite for a run that
+            broke.
+        worst: where the scale ends. Larger losses are drawn there, as crosses.
         label: what the losses are.
 
     Returns:
-        Panels, one below the other, on one scale, with a row for each variant.
+        Panels with a common scale, one below the other, with one row per variant.
 
     Raises:
         ValueError: if there is no panel.
@@ -178,10 +178,10 @@ def xor(centered: ArrayLike, normalized: ArrayLike, threshold: float, radius: fl
 
     Args:
         centered: the three different centered rows, in coordinates of their plane, shape
-            `(3, 2)`; the middle one is the class 1.
-        normalized: the same after the scaling, shape `(3, 2)`.
+            `(3, 2)`. The middle one has class 1.
+        normalized: the same rows after the scaling, shape `(3, 2)`.
         threshold: the height of the cut.
-        radius: that of the circle of normalized rows.
+        radius: the radius of the circle of normalized rows.
 
     Returns:
         The line of the centered rows, the circle, and the cut.
@@ -201,8 +201,8 @@ def xor(centered: ArrayLike, normalized: ArrayLike, threshold: float, radius: fl
         axes.plot(*end, alpha=0)  # keeps the point within the limits
     outer, middle = [0, 2], [1]
     for rows, marker, color, name in (
-        (outer, "s", COLORS["second"], "XOR 0"),
-        (middle, "o", COLORS["first"], "XOR 1"),
+        (outer, "s", COLORS["second"], "class 0"),
+        (middle, "o", COLORS["first"], "class 1"),
     ):
         axes.plot(
             *before[rows].T,

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on sequences: what is right passes, each mistake is named."""
+"""The checkers of the chapter on sequences: right answers pass, each mistake is named."""
 
 from functools import partial
 
@@ -23,8 +23,29 @@ def test_only_padding_right() -> None:
     ).correct
 
 
+def share_by_search(mean, std):
+    """Of all shares of real tokens in batches of 1000 positions, the one with the most variance."""
+
+    def variance(count):
+        feature = mean + std * np.tile([1.0, -1.0], count // 2)
+        return np.pad(feature, (0, 1000 - count)).var()
+
+    return max(range(2, 1001, 2), key=variance) / 1000
+
+
+def share(mean, std):
+    return 0.5 * (1 + torch.tensor(std / mean) ** 2)
+
+
+def test_padded_variance_right_is_what_padding_does() -> None:
+    for mean, std in ((3.0, 1.0), (-2.0, 1.5)):
+        assert share_by_search(mean, std) == pytest.approx(float(share(mean, std)), abs=1e-3)
+    assert share_by_search(1.0, 1.001) == 1.0
+    assert share_by_search(1.0, 0.99) < 1.0
+
+
 def moves(layer, x, places=range(1, 6), at=slice(None), by=None, tolerance=1e-9):
-    """Whether an earlier output, or some of them, moves as a token is exchanged or moved."""
+    """Whether an earlier output, or some of them, moves when a token is replaced or moved."""
     for place in places:
         changed = x.copy()
         changed[place] = np.sin(np.arange(4) + place) if by is None else x[place] + by
@@ -53,7 +74,7 @@ def test_the_cases_leak_as_they_say() -> None:
 
 
 def moved(layer, x):
-    """How far each output moves if the third token is exchanged."""
+    """How far each output moves if the third token is replaced."""
     return np.abs(layer(np.where(np.arange(6)[:, None] == 2, x[::-1], x)) - layer(x)).max(1)
 
 
@@ -78,23 +99,35 @@ def cumulative(x, eps):
 # For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_only_padding: [
-        ("real: that would be so without the padding", 0, -0.5, 0),
-        ("real: this is x minus the mean", 4, -0.5, 0),
+        ("real: that would be right without the padding", 0, -0.5, 0),
+        ("real: that's x minus the mean", 4, -0.5, 0),
         ("real: you divided by the variance", 1, -0.5, 0),
         ("real: you divided by n - 1", 4 / FEATURE.std(ddof=1), -0.5, 0),
         ("Subtract the mean first", 5 / FEATURE.std(), -0.5, 0),
         ("real: the sign", -2, -0.5, 0),
-        ("real: this is the output at padding", -0.5, 2, 0),
+        ("real: that's the output at padding", -0.5, 2, 0),
         ("real is off", 2.01, -0.5, 0),
         ("padding: padding is normalized like the rest", 2, 0, 0),
-        ("padding: this is x minus the mean", 2, -1, 0),
+        ("padding: that's x minus the mean", 2, -1, 0),
         ("padding: you divided by the variance", 2, -0.25, 0),
         ("padding: you divided by n - 1", 2, -1 / FEATURE.std(ddof=1), 0),
         ("padding: the sign", 2, 0.5, 0),
-        ("padding: this is the output at a real token", 2, 2, 0),
-        ("masked: this is the output without the mask", 2, -0.5, 2),
+        ("padding: that's the output at a real token", 2, 2, 0),
+        ("masked: that's the output without the mask", 2, -0.5, 2),
         ("masked: the mask leaves only real tokens", 2, -0.5, 5),
-        ("masked: a constant feature has no spread", 2, -0.5, 1),
+        ("masked: a constant feature has a standard deviation of 0", 2, -0.5, 1),
+    ],
+    exercises.check_padded_variance: [
+        ("Correct.", 1, share),
+        ("Correct.", 1.0, lambda mean, std: (std**2 + mean**2) / (2 * mean**2)),
+        ("a mean other than 0 isn't enough", 0, share),
+        ("1 - 2p, not -2p", 0.5**0.5, share),
+        ("ratio is off", 3, share),
+        ("ratio is still missing", ..., share),
+        ("worst_share is still missing", 1, None),
+        *((message, 1, wrong) for message, wrong in exercises.WORST_MISTAKES.items()),
+        ("worst_share should be 0.5556", 1, lambda mean, std: 0.3),
+        ("raised ZeroDivisionError", 1, lambda mean, std: 1 / 0),
     ],
     exercises.check_finds_leaks: [
         ("Correct.", moves),
@@ -103,16 +136,16 @@ ANSWERS = {
         ("returns nothing", lambda layer, x: None),
         ("returns several values", lambda layer, x: moved(layer, x) > 1),
         ("returns several values", lambda layer, x: torch.tensor([True, False])),
-        ("LayerNorm over D has no leak, but yours says so", lambda layer, x: True),
-        ("LayerNorm over (L, D) leaks, and your function says no", lambda layer, x: False),
-        ("itself is no leak", lambda layer, x: moved(layer, x).max() > 1e-9),
+        ("sees a leak where there is none, in LayerNorm over D", lambda layer, x: True),
+        ("misses the leak in LayerNorm over (L, D)", lambda layer, x: False),
+        ("itself moves, that isn't a leak", lambda layer, x: moved(layer, x).max() > 1e-9),
         (
-            "outputs after the exchanged token may move",
+            "outputs after the changed token are allowed to move",
             lambda layer, x: np.delete(moved(layer, x), 2).max() > 1e-9,
         ),
         ("compare with a tolerance", partial(moves, tolerance=0.0)),
-        ("Draw the change at random", partial(moves, by=1.0)),
-        ("exchange every token, not only the last", partial(moves, places=[5])),
+        ("Use a random change", partial(moves, by=1.0)),
+        ("change every token, not only the last", partial(moves, places=[5])),
         ("look at every earlier output, not only at the first", partial(moves, at=0)),
         ("change every feature of the token", partial(moves, by=np.eye(4)[0])),
         ("compare every feature of the output", partial(moves, at=(slice(None), 0))),

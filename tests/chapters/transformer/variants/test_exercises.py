@@ -16,6 +16,28 @@ def test_logit_bounds_right_are_reached() -> None:
     assert exercises.check_logit_bounds(row @ row / 8, 10 * unit @ unit).correct
 
 
+def weight_by_softmax(n, g):
+    """With a query and keys that point along one line."""
+    return torch.softmax(g * torch.tensor([1.0] + [-1.0] * (n - 1)).double(), 0)[0]
+
+
+def scale_by_bisection(n, p):
+    low, high = 0.0, 50.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if weight_by_softmax(n, middle) > p else (middle, high)
+    return high
+
+
+def test_certain_no_query_gets_more() -> None:
+    rng = np.random.default_rng(5)
+    g, n = 2.0, 6
+    unit = rng.normal(size=(1000, n + 1, 3))
+    unit /= np.linalg.norm(unit, axis=-1, keepdims=True)
+    e = np.exp(g * (unit[:, 1:] @ unit[:, :1].swapaxes(1, 2)))
+    assert (e.max(1) / e.sum(1)).max() < weight_by_softmax(n, g)
+
+
 def right(x, attention, feed_forward, norm1, norm2):
     x = x + norm1(attention(x))
     return x + norm2(feed_forward(x))
@@ -56,16 +78,30 @@ ANSWERS = {
     exercises.check_logit_bounds: [
         ("Correct.", 32, 10),
         ("each have a gain of 2", 16, 10),
-        ("leaves the gains out", 8, 10),
-        ("forgets to divide", 256, 10),
-        ("The length of a normalized row is the root of its size: query", 4, 10),
-        ("8, not 64", 2048, 10),
-        ("This is the bound with L2", 10, 10),
+        ("leaves out the gains", 8, 10),
+        ("forgot to divide", 256, 10),
+        ("has a factor of 64 before you divide", 4, 10),
+        ("and not 64", 2048, 10),
+        ("That's the bound with L2", 10, 10),
         ("How long is a row of 64 features", 32.000005, 10),
         ("replaces the division", 32, 1.25),
-        ("length 1, whatever", 32, 640),
-        ("one scale", 32, 100),
+        ("length 1, no matter", 32, 640),
+        ("a single g", 32, 100),
         ("at most 1", 32, 10.000005),
+    ],
+    exercises.check_certain: [
+        ("Correct.", weight_by_softmax, scale_by_bisection),
+        *(
+            (f"largest_weight: {message}", wrong, scale_by_bisection)
+            for message, wrong in exercises.WEIGHT_MISTAKES.items()
+        ),
+        *(
+            (f"smallest_scale: {message}", weight_by_softmax, wrong)
+            for message, wrong in exercises.SCALE_MISTAKES.items()
+        ),
+        ("it should be 0.51", lambda n, g: 0.3, scale_by_bisection),
+        ("raised ZeroDivisionError", lambda n, g: 1 / 0, scale_by_bisection),
+        ("still missing", lambda n, g: None, scale_by_bisection),
     ],
     exercises.check_output_norm: [
         ("Correct.", right),
