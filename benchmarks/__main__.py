@@ -1,10 +1,10 @@
-"""Measure and record for the book: `make measure NAME=practice/speed/norms`; without NAME, all.
+"""Record measurements for the book: `make measure NAME=practice/speed/norms`; without NAME, all.
 
-Each script has the name of its record and a function `measure()`, which returns the measurements.
-A script that times things sets `PROCESSES`: it then runs that often, a few minutes apart, and the
-records are pooled. How a process got its memory, and on which cores it runs, can change a time more
-than anything that happens while it runs, and what else the host does changes from minute to minute,
-so the spread within one process says too little.
+Each script is named after its record and has a function `measure()` that returns the measurements.
+A script that times code sets `PROCESSES`: it runs that many times, a few minutes apart, and the
+records are pooled. How a process got its memory and which cores it runs on can affect times more
+than anything that happens during the run, and the machine's load changes from minute to minute, so
+the spread within one process isn't enough.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from benchmarks.pool import pool
 from lnbook import measurements
 
 FOLDER = Path(__file__).parent
-PAUSE = 300  # seconds between two processes
+PAUSE = 300  # seconds between processes
 
 
 def names() -> list[str]:
-    """Return the names of all records that can be measured."""
+    """Return the names of all records."""
     scripts = (path.relative_to(FOLDER).with_suffix("") for path in FOLDER.glob("*/*/[a-z]*.py"))
     return sorted(script.as_posix() for script in scripts)
 
 
 def measure(name: str, script: ModuleType) -> None:
-    """Run a script in this process, and record what it returns."""
+    """Run a script in this process, and record its result."""
     timed = hasattr(script, "PROCESSES")
     if timed:
         timing.settle_allocator()
@@ -44,7 +44,7 @@ def measure(name: str, script: ModuleType) -> None:
 
 
 def measure_again_and_again(name: str, processes: int, pause: float) -> None:
-    """Run a script in several processes, and pool what they record."""
+    """Run a script in several processes, and pool their records."""
     runs = []
     for number in range(processes):
         time.sleep(pause if number else 0)
@@ -59,10 +59,10 @@ def measure_again_and_again(name: str, processes: int, pause: float) -> None:
 
 
 def main() -> None:
-    """Measure the records that were asked for, or all."""
+    """Measure the named records, or all of them."""
     parser = argparse.ArgumentParser(prog="make measure", description=__doc__)
     parser.add_argument("name", nargs="*", choices=[[], *names()], help="the record")
-    parser.add_argument("--once", action="store_true", help="in one process, for a first look")
+    parser.add_argument("--once", action="store_true", help="use a single process for a first look")
     parser.add_argument("--pause", type=float, default=PAUSE, help="seconds between processes")
     options = parser.parse_args()
     for name in options.name or names():

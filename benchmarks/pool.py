@@ -1,7 +1,7 @@
-"""Pool what several processes measured: medians of times, and ranges that hold all of them.
+"""Pool the measurements of several processes: medians of times, and ranges that cover all of them.
 
-Times and ratios become medians over the processes. Each range reaches from the lowest to the
-highest, so it holds the middle half of the rounds of every process.
+Times and ratios become medians over the processes. Each range goes from the lowest to the highest
+bound, so it covers the middle half of every process's rounds.
 """
 
 import statistics
@@ -21,7 +21,7 @@ def pool(runs: Sequence[Sequence[Measurement]]) -> list[Measurement]:
     """Return the measurements of the first run, with timings pooled over all runs.
 
     Raises:
-        ValueError: the runs did not measure the same, in the same order.
+        ValueError: if the runs don't have the same measurements in the same order.
     """
     if len({tuple(_what(one) for one in run) for run in runs}) != 1:
         raise ValueError("pool: expected runs of the same measurements, but they differ")

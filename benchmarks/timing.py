@@ -1,8 +1,8 @@
-"""Fair timing of several ways to compute one thing, and a record of what was measured.
+"""Fair timing of several ways to compute the same thing, and a record of the measurements.
 
-The ways run in turn, round after round, in one process, and are compared within a round: what else
-the machine does at that moment then slows all of them. A ratio is the median over the rounds, its
-spread the middle half of them.
+The ways take turns, round after round, in one process, and are compared within a round: then other
+load on the machine slows all of them down. A ratio is the median over the rounds; its spread is
+their middle half.
 """
 
 import os
@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-# Large tensors otherwise come fresh from the system each time, and the page faults of that are
-# most of what one measures.
+# Otherwise large tensors get fresh memory from the system each time, and page faults dominate the
+# measurements.
 ALLOCATOR = ":".join(
     [
         "glibc.malloc.mmap_threshold=4294967296",
@@ -26,22 +26,22 @@ ALLOCATOR = ":".join(
     ]
 )
 SAMPLE_SECONDS = 2e-3
-# How many programs wanted to run when this one began: a record from a busy machine shows itself.
+# The load average at the start reveals records from a busy machine.
 LOAD = round(os.getloadavg()[0], 1)
-# A second core that was idle needs a tenth of a second and more until it keeps up.
+# An idle second core takes a tenth of a second or more to get up to speed.
 WARM_UP_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one way took, beside the way that it is compared with.
+    """How long one way took, and how that compares with the first way.
 
     Attributes:
-        name: the way.
-        milliseconds: median time of one call.
-        ratio: median over the rounds of its time divided by that of the first way.
-        low: a quarter of the ratios are below this.
-        high: a quarter of the ratios are above this.
+        name: the name of the way.
+            milliseconds: the median time of one call.
+            ratio: its time divided by the first way's time; the median over the rounds.
+            low: a quarter of the ratios are below this.
+            high: a quarter of the ratios are above this.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Timing:
 
 
 def settle_allocator() -> None:
-    """Start the program again with memory that the process keeps, unless it has that already.
+    """Restart the program so that the process keeps freed memory, unless it already does.
 
-    Call it first of all. It changes nothing where the C library is not glibc.
+    Call this first. It does nothing if the C library isn't glibc.
     """
     if sys.platform == "linux" and os.environ.get("GLIBC_TUNABLES") != ALLOCATOR:
         environment = {**os.environ, "GLIBC_TUNABLES": ALLOCATOR}
@@ -75,15 +75,15 @@ def threads(count: int) -> Iterator[None]:
 def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Timing]:
     """Time the `ways` in turn, and compare each with the first.
 
-    All of them are called for a while first, untimed.
+    All of them get an untimed warm-up first.
 
     Args:
-        ways: what to call, by name. Calls that take less than about two milliseconds are
-            repeated within a sample.
-        rounds: how often each way is sampled.
+        ways: what to call, keyed by name. Calls that take less than about two milliseconds
+            are repeated within a sample.
+        rounds: how many samples each way gets.
 
     Returns:
-        One timing a way, in their order.
+        One timing per way, in the same order.
     """
     _warm_up(ways)
     calls = {name: _calls_in_a_sample(way) for name, way in ways.items()}
@@ -92,7 +92,7 @@ def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Tim
     for _ in range(rounds):
         for name in order:
             samples[name].append(_sample(ways[name], calls[name]))
-        order.append(order.pop(0))  # nobody always runs behind the same neighbor
+        order.append(order.pop(0))  # so that no way always runs after the same one
     base = next(iter(samples.values()))
     return [_timing(name, seconds, base) for name, seconds in samples.items()]
 
@@ -108,13 +108,13 @@ def table(timings: Sequence[Timing]) -> str:
 
 
 def conditions() -> dict[str, Any]:
-    """Return what times depend on besides the machine: the allocator, and other programs."""
+    """Return what times depend on besides the machine: the allocator and the load average."""
     allocator = "settled" if os.environ.get("GLIBC_TUNABLES") == ALLOCATOR else "as it is"
     return {"allocator": allocator, "load": LOAD}
 
 
 def plain(value: Any) -> Any:
-    """Return a `Timing` as a mapping, for a record."""
+    """Return a `Timing` as a dictionary, for a record."""
     if isinstance(value, Timing):
         rounded = asdict(value).items()
         return {key: round(item, 4) if key != "name" else item for key, item in rounded}

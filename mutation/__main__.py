@@ -1,4 +1,4 @@
-"""Change lnbook's core in one place at a time, and list what the tests do not notice."""
+"""Change lnbook's core in one place at a time, and list the changes that the tests miss."""
 
 import argparse
 import os
@@ -27,14 +27,14 @@ CORE = [
     "transformer",
 ]
 TESTS = ["tests/library", "tests/property"]
-# They test other things, at length; a bug in the core must be found without them.
+# These are slow and test other things; bugs in the core must be caught without them.
 LEFT_OUT = ("notebook", "figure_snapshot", "style", "worked", "measurements")
-# Pytest's own loop over the tests never runs: it counts none.
+# Pytest's own test loop never runs, so it reports that no tests were found.
 GOOD = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def main() -> int:
-    """Run the mutants that the arguments select, print what survived; return the exit status."""
+    """Run the selected mutants and print the survivors; return the exit status."""
     options = _options()
     os.chdir(ROOT)
     torch.set_num_threads(1)
@@ -52,7 +52,7 @@ def main() -> int:
     run = MutationRun(tried, ROOT, options.jobs, found)
     status = _pytest(run, options.tests)
     if run.reach is None or run.reach.failed or status not in GOOD:
-        print("error: the tests do not pass without a mutant, or a mutant could not be tried")
+        print("error: the tests fail without a mutant, or a mutant could not be tried")
         print(*(run.reach.failed if run.reach else []), sep="\n")
         return 2
     print(survivors(outcomes, reasons), table(outcomes), sep="\n\n")
@@ -63,9 +63,11 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutation", description=__doc__)
     parser.add_argument("modules", nargs="*", default=CORE, help="files or folders under lnbook")
-    parser.add_argument("--jobs", type=int, default=2, help="mutants at the same time")
-    parser.add_argument("--tests", nargs="+", default=TESTS, help="the tests that judge")
-    parser.add_argument("--again", action="store_true", help="only last survivors without a reason")
+    parser.add_argument("--jobs", type=int, default=2, help="how many mutants to run at once")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="the tests to run")
+    parser.add_argument(
+        "--again", action="store_true", help="only last time's unexplained survivors"
+    )
     return parser.parse_args()
 
 
@@ -86,10 +88,10 @@ def _pytest(run: MutationRun, tests: list[str]) -> int:
 def _verdict(outcomes: dict[Key, str], reasons: dict[Key, str]) -> int:
     alive = {named for named, outcome in outcomes.items() if outcome == SURVIVED}
     for named in outdated(reasons, alive, {named.module for named in outcomes}):
-        print(f"note: its reason can go, this mutant does not survive: {named}")
+        print(f"note: remove its reason, this mutant no longer survives: {named}")
     without = len(alive - reasons.keys())
     if without:
-        print(f"error: {without} survivors without a reason: kill them, or say why they live")
+        print(f"error: {without} survivors without a reason: kill or explain them")
     if score(outcomes) < LEAST:
         print(f"error: the score is below {100 * LEAST:.0f} %")
     return 1 if without or score(outcomes) < LEAST else 0

@@ -1,4 +1,4 @@
-"""Running tests in a fork: torch is imported and the tests are collected once, not a mutant."""
+"""Runs tests in forks, so torch is imported and tests are collected just once."""
 
 import faulthandler
 import os
@@ -9,25 +9,25 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-BROKEN = 70  # the exit status of a fork that could not do its work
+BROKEN = 70  # the exit status of a fork that failed to do its work
 
 
 class Watch:
-    """A plugin of pytest that notes how long tests took and which failed."""
+    """A pytest plugin that records how long tests took and which ones failed."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a phase of a test: setup, call or teardown."""
+        """Record a phase of a test: setup, call or teardown."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self.failed.append(report.nodeid)
 
 
 def run_tests(items: Sequence[pytest.Item], watch: Watch) -> None:
-    """Run `items` in their order, until one fails that did not fail before."""
+    """Run `items` in order, until one fails that didn't fail before."""
     if not items:
         return
     manager = items[0].config.pluginmanager
@@ -42,18 +42,18 @@ def run_tests(items: Sequence[pytest.Item], watch: Watch) -> None:
 
 
 def start(work: Callable[[], object], cpu_seconds: float | None = None) -> int:
-    """Start `work` in a fork, which exits with 1 if it returns False; return the id."""
+    """Start `work` in a fork, which exits with 1 if it returns False; return its process id."""
     pid = os.fork()
     if pid:
         return pid
     status = BROKEN
     try:
         if cpu_seconds is not None:
-            # Of the processor, so that a busy machine does not end a test that would pass.
+            # CPU time, so that a busy machine doesn't make a good test time out.
             limit = max(1, round(cpu_seconds))
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
             signal.alarm(20 * limit)
-            faulthandler.disable()  # a mutant may crash, and nobody needs its traceback
+            faulthandler.disable()  # mutants may crash, and nobody needs the traceback
             null = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(null, stream)

@@ -1,4 +1,4 @@
-"""What the last run found, kept in build/mutation: to try only its survivors again."""
+"""Stores the last run's results in build/mutation, to be able to retry only its survivors."""
 
 import json
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from mutation.reasons import Key
 
 
 def remember(outcomes: Mapping[Key, str], path: Path) -> None:
-    """Write the outcome of each mutant, so that an interrupted run leaves what it found."""
+    """Write each mutant's outcome, so that an interrupted run keeps its results."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")  # a concurrent reader still finds the old file, complete
+    new = path.with_suffix(".new")  # meanwhile, readers still see the complete old file
     new.write_text(json.dumps([[vars(key), outcome] for key, outcome in outcomes.items()]))
     new.replace(path)
 
 
 def recall(path: Path) -> dict[Key, str]:
-    """Return what `remember` wrote; nothing if there is no such file."""
+    """Return what `remember` wrote; empty if there is no file."""
     if not path.exists():
         return {}
     return {Key(**key): outcome for key, outcome in json.loads(path.read_text())}

@@ -1,4 +1,4 @@
-"""The mutants of a module: every place that a mutator changes."""
+"""Finds the mutants of a module: every place that a mutator can change."""
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ Scope = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a statement is: in which file, and in which functions and classes."""
+    """Where a statement is: its file, and the functions and classes around it."""
 
     path: Path
     tree: ast.Module
@@ -22,7 +22,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The dotted name of the innermost function or class; empty at the top of a module."""
+        """The dotted name of the innermost function or class; empty at the top level."""
         return ".".join(self.scope)
 
     def inside(self, node: ast.FunctionDef | ast.ClassDef) -> "Place":
@@ -33,17 +33,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module, described by its text before and after.
+    """One change to one module, described by its text before and after.
 
     Attributes:
         place: where the changed statement is.
         statement: the statement, or the function whose default is changed.
-        first: first line of what a test must reach to see the change.
-        last: last line of it.
+        first: the first of the lines that a test must reach to see the change.
+            last: the last of these lines.
         before: the source text before the change.
-        after: and after it.
-        number: which one it is of those with the same texts in the same function, from 1.
-        change: makes the change in the tree of the module.
+        after: the source text after it.
+        number: distinguishes changes with the same texts in the same function, from 1.
+            change: makes the change in the module's syntax tree.
     """
 
     place: Place
@@ -57,12 +57,12 @@ class Mutant:
 
     @property
     def is_default(self) -> bool:
-        """Whether a default of a function is changed."""
+        """Whether the change is to a function's default argument."""
         return isinstance(self.statement, ast.FunctionDef)
 
 
 def mutants(path: Path) -> list[Mutant]:
-    """Return every mutant of the module at `path`, in the order of its text."""
+    """Return every mutant of the module at `path`, in source order."""
     tree = ast.parse(path.read_text())
     seen: dict[tuple[str, str, str], int] = {}
     found = []
@@ -84,7 +84,7 @@ def _in_body(body: list[ast.stmt], place: Place) -> Iterator[Mutant]:
 
 
 def _says_nothing(statement: ast.stmt) -> bool:
-    """Whether it is a docstring, an import, a type alias or the list of public names."""
+    """Whether a statement is a docstring, an import, a type alias or `__all__`."""
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)
     if isinstance(statement, ast.AnnAssign):
@@ -134,9 +134,9 @@ def _in_defaults(function: ast.FunctionDef, place: Place) -> Iterator[Mutant]:
 
 
 class _Change:
-    """Replaces one node by another: for good when called, temporarily in a `with`.
+    """Replaces a node: permanently when called, temporarily in a `with`.
 
-    The owner is a list of nodes or the `vars` of a node, and the key an index or a name.
+    The owner is a list of nodes or a node's `vars`; the key is an index or a name.
     """
 
     def __init__(self, owner: Any, key: Any, new: ast.AST) -> None:
@@ -154,7 +154,7 @@ class _Change:
 
 
 def _changes(node: ast.AST) -> Iterator[_Change]:
-    """Yield the changes of the expressions in `node`, but not in statements inside of it."""
+    """Yield the changes to expressions in `node`, but not to those in nested statements."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "handlers") or _is_body(value):
             continue
@@ -169,7 +169,7 @@ def _changes(node: ast.AST) -> Iterator[_Change]:
 
 
 def _by_role(node: ast.AST, name: str, child: ast.AST) -> Iterable[ast.AST]:
-    """Return the changes that depend on what `child` is for `node`."""
+    """Return the changes that depend on the role of `child` in `node`."""
     if name in ("test", "ifs") and isinstance(child, ast.expr):
         return negated(child)
     selects = isinstance(node, (ast.Compare, ast.Subscript)) or name == "keys"
@@ -187,6 +187,6 @@ def _warns(statement: ast.stmt) -> bool:
 
 
 def _header(statement: ast.stmt) -> str:
-    """Return the text of a statement; of one that holds others, its first line."""
+    """Return a statement's text; for a compound statement, its first line."""
     text = ast.unparse(ast.fix_missing_locations(statement))
     return text.split("\n")[0] if hasattr(statement, "body") else text

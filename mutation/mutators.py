@@ -1,4 +1,4 @@
-"""The mutators: what an expression or a statement is changed into, one change at a time."""
+"""The mutators, which change expressions and statements, one change at a time."""
 
 import ast
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ NAMES = {
     "add_": "mul_",
 }
 
-# Calls whose first argument is the name of an attribute.
+# Calls whose first argument is an attribute name.
 TAKE_A_NAME = {
     "get",
     "get_parameter",
@@ -61,7 +61,7 @@ DROPPED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Raise, ast.Continue)
 
 @singledispatch
 def changed(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield each node that the expression `node` is changed into."""
+    """Yield each replacement for the expression `node`."""
     yield from ()
 
 
@@ -86,7 +86,7 @@ def _(node: ast.Compare) -> Iterator[ast.AST]:
 
 @changed.register
 def _(node: ast.UnaryOp) -> Iterator[ast.AST]:
-    if not isinstance(node.operand, ast.Constant):  # else the constant's own changes do
+    if not isinstance(node.operand, ast.Constant):  # otherwise changing the constant does the same
         yield node.operand
 
 
@@ -120,7 +120,7 @@ def _renamed(function: ast.expr, name: str) -> ast.expr:
 
 
 def negated(test: ast.expr) -> Iterator[ast.AST]:
-    """Yield the negation of a condition, unless an operator's own change says the same."""
+    """Yield the negation of a condition, unless changing its operator does the same."""
     same = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         same = isinstance(test.ops[0], (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn))
@@ -129,15 +129,15 @@ def negated(test: ast.expr) -> Iterator[ast.AST]:
 
 
 def other_text(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield another string: for strings that select what happens."""
+    """Yield a different string, for strings that control behavior."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield ast.Constant(f"{node.value}?")
 
 
 def changed_statement(statement: ast.stmt, function: ast.FunctionDef) -> Iterator[ast.stmt]:
-    """Yield what a whole statement of `function` is changed into: nothing, or a return of None.
+    """Yield replacements for a whole statement in `function`: nothing, or `return None`.
 
-    The old text stays where it is never executed, so that local names and `super` stay bound.
+    The old statement is kept as dead code, so that local names and `super` stay bound.
     """
     if isinstance(statement, DROPPED) and not _is_first_value(statement, function):
         yield ast.If(ast.Constant(False), [statement], [])
@@ -147,7 +147,7 @@ def changed_statement(statement: ast.stmt, function: ast.FunctionDef) -> Iterato
 
 
 def _is_first_value(statement: ast.stmt, function: ast.FunctionDef) -> bool:
-    """Whether it gives a name its first value: without it Python itself would raise."""
+    """Whether a statement defines a name: without it, Python itself would raise an error."""
     if not isinstance(statement, ast.Assign):
         return False
     names = {node.id for target in statement.targets for node in _names(target)}

@@ -1,4 +1,4 @@
-"""Which test reaches which line, and how long each test takes."""
+"""Measures which tests reach which lines, and how long each test takes."""
 
 import pickle
 import tempfile
@@ -15,12 +15,12 @@ from mutation.mutants import Mutant
 
 @dataclass
 class Reach:
-    """What was measured while no mutant was in place.
+    """The measurements without a mutant.
 
     Attributes:
-        seconds: of each test, by its node id.
-        lines: the node ids of the tests that reach a line, by path and number of the line.
-        failed: the tests that fail without any mutant.
+        seconds: the duration of each test, keyed by its node id.
+            lines: the node ids of the tests that reach each line, keyed by path and line number.
+            failed: the tests that fail without a mutant.
     """
 
     seconds: dict[str, float]
@@ -28,7 +28,7 @@ class Reach:
     failed: list[str]
 
     def of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach a mutant, the fastest first."""
+        """Return the tests that reach a mutant, fastest first."""
         lines = self.lines.get(str(mutant.place.path), {})
         on_import = mutant.place.function is None
         reached: set[str] = set()
@@ -36,17 +36,17 @@ class Reach:
             if on_import or mutant.first <= line <= mutant.last:
                 reached |= tests
         if on_import or mutant.is_default:
-            reached |= self._nowhere()  # they may look at a value or a signature
+            reached |= self._nowhere()  # they may check a value or a signature
         return sorted(reached, key=lambda test: (self.seconds[test], test))
 
     def _nowhere(self) -> set[str]:
-        """Return the tests that execute no line of the package."""
+        """Return the tests that don't execute any line of the package."""
         somewhere = (tests for lines in self.lines.values() for tests in lines.values())
         return self.seconds.keys() - set().union(*somewhere)
 
 
 def measure(items: Sequence[pytest.Item], package: Path) -> Reach:
-    """Run every test once, in a fork so that this process stays as it is."""
+    """Run every test once, in a fork so that this process doesn't change."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "reach")
         in_fork(lambda: result.write_bytes(pickle.dumps(_measured(items, package))))

@@ -1,4 +1,4 @@
-"""Why a mutant may survive: the list in survivors.toml, compared with a run."""
+"""Why mutants may survive: compares the list in survivors.toml with a run."""
 
 import tomllib
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ LIST = Path(__file__).with_name("survivors.toml")
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What names a mutant for as long as its statement stays as it is, whatever moves around it."""
+    """A mutant's identity: stable as long as its statement doesn't change, even if it moves."""
 
     module: str
     function: str
@@ -28,10 +28,10 @@ def key(mutant: Mutant, root: Path) -> Key:
 
 
 def read_reasons(path: Path = LIST) -> dict[Key, str]:
-    """Return the reasons by key.
+    """Return the reasons, keyed by mutant.
 
     Raises:
-        ValueError: an entry has no reason, or two entries name the same mutant.
+        ValueError: if an entry has no reason, or two entries name the same mutant.
     """
     reasons: dict[Key, str] = {}
     for entry in tomllib.loads(path.read_text()).get("survivor", []):
@@ -46,7 +46,7 @@ def read_reasons(path: Path = LIST) -> dict[Key, str]:
 
 
 def as_entry(named: Key) -> str:
-    """Return a survivor as an entry of the list, without its reason."""
+    """Return a survivor as an entry for the list, without its reason."""
     texts = {name: value for name, value in vars(named).items() if name != "number"}
     lines = [f"{name} = {_quoted(text)}" for name, text in texts.items()]
     number = [f"number = {named.number}"] if named.number > 1 else []
@@ -60,6 +60,6 @@ def _quoted(text: str) -> str:
 
 
 def outdated(reasons: Iterable[Key], survivors: Iterable[Key], modules: Iterable[str]) -> list[Key]:
-    """Return the keys of reasons for mutants of `modules` that do not survive."""
+    """Return the keys of reasons for mutants of `modules` that no longer survive."""
     tried, alive = set(modules), set(survivors)
     return [named for named in reasons if named.module in tried and named not in alive]

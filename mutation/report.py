@@ -1,4 +1,4 @@
-"""What a run found, as text."""
+"""Formats the results of a run."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from mutation.reasons import Key, as_entry
 from mutation.run import KILLED, SURVIVED, TIMED_OUT
 
-LEAST = 0.95  # of the mutants must be killed
+LEAST = 0.95  # the share of mutants that must be killed
 
 
 def score(outcomes: Mapping[Key, str]) -> float:
-    """Return the share of the mutants that did not survive; 1 if there are none."""
+    """Return the share of mutants that didn't survive; 1 if there are none."""
     survived = sum(outcome == SURVIVED for outcome in outcomes.values())
     return 1 - survived / max(1, len(outcomes))
 
 
 def table(outcomes: Mapping[Key, str]) -> str:
-    """Return the counts module by module, and in total."""
+    """Return the counts for each module and in total."""
     rows = [_row("module", "mutants", KILLED, TIMED_OUT, SURVIVED, "score")]
     for module in sorted({key.module for key in outcomes}):
         rows.append(_counts(module, {k: v for k, v in outcomes.items() if k.module == module}))
@@ -34,7 +34,7 @@ def _row(name: str, *cells: object) -> str:
 
 
 def survivors(outcomes: Mapping[Key, str], reasons: Mapping[Key, str]) -> str:
-    """Return the survivors that have a reason, with it; then those without, as entries to fill."""
+    """Return survivors with their reasons, then those without one as entries to fill in."""
     alive = [key for key, outcome in outcomes.items() if outcome == SURVIVED]
     known = [_line(key, reasons[key]) for key in alive if key in reasons]
     new = [as_entry(key) for key in alive if key not in reasons]

@@ -1,4 +1,4 @@
-"""The run itself, a plugin of pytest: every mutant in a fork, with the tests that reach it."""
+"""The run itself, a pytest plugin: runs the tests that reach each mutant in a fork."""
 
 import gc
 import os
@@ -18,16 +18,16 @@ from mutation.swap import NotImportableError, install
 
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 PACKAGE = "lnbook"
-SPARE = 20.0  # seconds that any mutant has, whatever its tests take without it
+SPARE = 20.0  # seconds that every mutant gets on top of its tests' normal time
 
 
 class MutationRun:
-    """Takes the place of pytest's loop over the tests.
+    """Replaces pytest's test loop.
 
     Args:
-        mutants: what is tried, in this order.
-        root: the folder of the repository.
-        jobs: how many mutants are tried at the same time.
+        mutants: the mutants to try, in this order.
+            root: the repository's folder.
+            jobs: how many mutants to try at once.
         found: called with each mutant and its outcome: KILLED, TIMED_OUT or SURVIVED.
     """
 
@@ -42,7 +42,7 @@ class MutationRun:
         self.reach: Reach | None = None
 
     def pytest_configure(self) -> None:
-        """Keep Hypothesis from shrinking: it takes long, and nobody reads the example here."""
+        """Turn off shrinking in Hypothesis: it's slow, and nobody needs the example here."""
         from hypothesis import Phase, settings  # not earlier: pytest has to rewrite its asserts
 
         phases = [Phase.explicit, Phase.generate]
@@ -51,8 +51,8 @@ class MutationRun:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Measure the reach of the tests, then run them against each mutant."""
-        gc.freeze()  # else a collection in a fork copies the memory of this process
+        """Measure what the tests reach, then run them against each mutant."""
+        gc.freeze()  # otherwise garbage collection in a fork copies this process's memory
         began = time.monotonic()
         reach = self.reach = measure(session.items, self.root / PACKAGE)
         print(f"{len(session.items)} tests ran in {time.monotonic() - began:.0f} s", flush=True)
@@ -75,7 +75,7 @@ class MutationRun:
             self._collect(running)
 
     def _judge(self, mutant: Mutant, items: list[pytest.Item]) -> bool:
-        """In the fork: say whether every test passes with the mutant in place."""
+        """In the fork: return whether every test passes with the mutant."""
         try:
             install(mutant, self.root)
         except NotImportableError:

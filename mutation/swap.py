@@ -1,4 +1,4 @@
-"""Puts a mutant into the running process: new code into the functions that everybody holds."""
+"""Puts a mutant into the running process by giving existing functions new code."""
 
 import ast
 import gc
@@ -18,10 +18,10 @@ class NotImportableError(Exception):
 
 
 def install(mutant: Mutant, root: Path) -> None:
-    """Change the module of `mutant` in this process, which is a fork that ends with it.
+    """Change the module of `mutant` in this process, a fork that only runs this mutant.
 
     Raises:
-        NotImportableError: if a statement of the module fails with the mutant.
+        NotImportableError: if a statement in the module fails with the mutant.
     """
     module = sys.modules[".".join(mutant.place.path.relative_to(root).with_suffix("").parts)]
     mutant.change()
@@ -42,7 +42,7 @@ def _install_code(mutant: Mutant, module: ModuleType) -> None:
         raise LookupError(f"there is no function {function.__qualname__} in the mutant of {path}")
     function.__code__ = codes[_name(original)]
     for inner in _made_by(original):
-        # A change of what it takes from around it comes too late for one that was made.
+        # Too late to change the captured variables of a closure that already exists.
         with suppress(ValueError):
             inner.__code__ = codes.get(_name(inner.__code__), inner.__code__)
 
@@ -52,11 +52,11 @@ def _name(code: CodeType) -> tuple[str, int]:
 
 
 def _made_by(outer: CodeType) -> list[FunctionType]:
-    """The living functions that were defined inside of another one, as decorators do."""
+    """The existing functions that were defined inside another one, for example by decorators."""
     inside = set(_codes(outer))
     if not inside:
         return []
-    gc.unfreeze()  # what is frozen is not in the list of objects
+    gc.unfreeze()  # frozen objects aren't in the list of objects
     try:
         living = [each for each in gc.get_objects() if type(each) is FunctionType]
     finally:
@@ -80,13 +80,13 @@ def _install_defaults(mutant: Mutant, module: ModuleType) -> None:
     if definition is not mutant.place.function:
         made = _made_by(outer.__code__)
         living = [each for each in made if each.__code__.co_name == definition.name]
-        _install_code(mutant, module)  # for those that are yet to be made
+        _install_code(mutant, module)  # for functions that don't exist yet
     for each in living:
         each.__defaults__, each.__kwdefaults__ = changed.__defaults__, changed.__kwdefaults__
 
 
 def _install_statement(mutant: Mutant, module: ModuleType) -> None:
-    """Execute a statement of a module or class again, and hand its names to who imported them."""
+    """Execute a statement again, and update the modules that imported its names."""
     owner: Any = module
     for name in mutant.place.scope:
         owner = vars(owner)[name]
@@ -114,7 +114,7 @@ def _executed(statement: ast.stmt, module: ModuleType) -> dict[str, Any]:
 
 
 def _function(module: ModuleType, mutant: Mutant) -> FunctionType:
-    """Return the outermost function of the mutant, from inside of its decorators."""
+    """Return the mutant's outermost function without its decorators."""
     assert mutant.place.function is not None
     names = list(mutant.place.scope)
     found: Any = module

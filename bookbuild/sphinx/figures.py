@@ -76,7 +76,7 @@ def _check_alt(node: nodes.image) -> None:
     if len(alt) < SHORTEST_ALT or FILE_NAME.match(alt):
         given = "none" if not alt or FILE_NAME.match(alt) else repr(alt)
         logger.warning(
-            "an image needs an alt text of %d characters or more that says what it shows; it has %s",
+            "an image needs an alt text of %d or more characters saying what it shows; it has %s",
             SHORTEST_ALT,
             given,
             location=_with_line(node),

@@ -1,8 +1,8 @@
 """Controls for the chapter on batch sizes: training to the end, and pairs with a larger epsilon.
 
-`runs` stops every run after 400 updates. Whether noise in the statistics helps a
-network to generalize shows only when the networks that are compared fit their training images
-equally well, so here they train on, and what they are at a given training loss is recorded.
+`runs` stops every run after 400 updates. To find out whether noise in the statistics improves
+generalization, you have to compare networks that fit their training images equally well. So here
+training continues, and the results are recorded at given training losses.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from lnbook.chapters.batch_norm.batch_size.experiments import Result, train
 from lnbook.data.digits import Split, split
 
 SEEDS = range(8)
-LOSSES = (0.1, 0.03, 0.01)  # of the training images, to compare at
-STEPS, EVERY = {4: 2000, 8: 1400}, 20  # by how many images share the statistics
+LOSSES = (0.1, 0.03, 0.01)  # training losses to compare at
+STEPS, EVERY = {4: 2000, 8: 1400}, 20  # keyed by how many images share the statistics
 OTHERWISE = 800
 COUNTED, STATISTICS = (32, 128), (4, 8, 32, 128)
 FEW = 150
@@ -28,13 +28,14 @@ DIGITS = 4
 
 
 def cases() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield for each setting the part that it belongs to, and the arguments of `measure_one`.
+    """Yield the part that each setting belongs to, and its arguments for `measure_one`.
 
-    They are those of `train`; `images` is how many of the training images there are.
+    These are the arguments of `train`; `images` is the number of training images.
 
-    The parts: "noise", batch normalization whose statistics and whose loss take different numbers
-    of images, and layer normalization beside it, all trained on, with all training images and with
-    few; "epsilon", batch normalization of pairs, where a small epsilon lets rounding errors grow.
+    The parts are "noise" (batch normalization whose statistics and loss use different numbers of
+    images, compared with layer normalization, with longer training on all or just a few training
+    images) and "epsilon" (batch normalization of pairs, where a small epsilon makes rounding
+    errors grow).
     """
     for counted, images in [*((counted, None) for counted in COUNTED), (COUNTED[0], FEW)]:
         common = {"images": images, "batch_size": counted, "ghost": None, "counted": None}
@@ -52,14 +53,14 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Train all of them; some 4 minutes of one core."""
+    """Train every setting; takes about 4 minutes on one core."""
     return [
         {"part": part} | arguments | measure_one(part, arguments) for part, arguments in cases()
     ]
 
 
 def measure_one(part: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Train one setting and return what is recorded of it."""
+    """Train one setting and return its record."""
     if part == "epsilon":
         return {"test": train(seeds=SEEDS, **arguments).test[-1].round(DIGITS).tolist()}
     options = {name: value for name, value in arguments.items() if name != "images"}
@@ -72,18 +73,18 @@ def measure_one(part: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def few(seed: int, images: int | None) -> Split:
-    """Deal the digits out as `split` does, and keep the first training images; None for all."""
+    """Split the digits as `split` does, and keep the first training images; None keeps all."""
     one = split(seed)
     x, y = one.train
     return replace(one, train=(x[:images], y[:images]))
 
 
 def reached(result: Result, loss: float) -> dict[str, Any]:
-    """What the networks are when their training loss is first no larger than `loss`.
+    """The state of the networks when their training loss first reaches `loss`.
 
     Returns:
-        For each seed the number of updates, the test loss and the test accuracy; None for all
-        three if a network never gets there.
+        The number of updates, the test loss and the test accuracy for each seed; None for all
+        three if a network never reaches the loss.
     """
     there = result.training_loss <= loss
     found: dict[str, Any] = {"training_loss": loss, "steps": None, "test_loss": None, "test": None}

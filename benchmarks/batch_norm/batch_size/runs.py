@@ -17,12 +17,12 @@ DIGITS = 4
 
 
 def cases() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield for each setting the part that it belongs to, and the arguments of `train`.
+    """Yield the part that each setting belongs to, and its arguments for `train`.
 
-    The parts: "updates", the same number of updates at all batch sizes; "epochs", the same number
-    of images; "statistics", batch normalization whose statistics and whose loss take different
-    numbers of images; "depth", deep networks; "sources", batch normalization tested with statistics
-    from several sources.
+    The parts are "updates" (the same number of updates at all batch sizes), "epochs" (the same
+    number of images), "statistics" (batch normalization whose statistics and loss use different
+    numbers of images), "depth" (deep networks) and "sources" (batch normalization tested with
+    statistics from several sources).
     """
     for norm in NORMS:
         for batch_size in BATCH_SIZES:
@@ -48,7 +48,7 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Train all of them; some 8 minutes of one core."""
+    """Train every setting; takes about 8 minutes on one core."""
     torch.set_num_threads(1)
     return [
         {"part": part} | arguments | measure_one(part, arguments) for part, arguments in cases()
@@ -56,7 +56,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def measure_one(part: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Train one setting and return what is recorded of it."""
+    """Train one setting and return its record."""
     result = train(seeds=SEEDS[:DEEP_SEEDS] if part == "depth" else SEEDS, **arguments)
     recorded = {
         "training_loss": round(result.training_loss[-1].mean().item(), DIGITS),

@@ -1,4 +1,4 @@
-"""Convnets on digits with each norm, with more steps and learning rates than in the chapter."""
+"""Convnets on digits with each norm, with more steps and learning rates than the chapter uses."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ STEPS, EVERY = 400, 50
 
 
 def measure() -> list[dict[str, Any]]:
-    """Train each kind with each head and rate; return the accuracies of all seeds by step."""
+    """Train each norm with each head and learning rate; return all seeds' accuracies by step."""
     settings = [(head, rate, kind) for head in HEADS for rate in RATES for kind in KINDS]
     measurements = []
     for head, rate, kind in progress(settings, "convnets"):

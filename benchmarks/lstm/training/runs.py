@@ -1,7 +1,7 @@
 """LSTM variants, learning rates and gains on two tasks: `make measure NAME=lstm/training/runs`.
 
-All runs are in float32 on one thread, and take some ten minutes of its time. Scores are taken
-every 25 updates; the gradient is that for the cell state at each step, after training.
+All runs use float32 and one thread, and take about ten minutes in total. Scores are recorded every
+25 updates; gradients are with respect to the cell state at each step, after training.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ USUAL: dict[str, Any] = {"lr": 1e-2, "gain": 1.0, "clip": 1.0, "steps": STEPS}
 
 
 def cases() -> Iterator[dict[str, Any]]:
-    """Yield the settings: the task (for digits, the form of the input) and arguments of `train`."""
+    """Yield the settings: the task (for digits, the input's form) and the arguments of `train`."""
     for task in ("adding", "pixels"):
         for lr in RATES:
             for variant in VARIANTS:
@@ -36,7 +36,7 @@ def cases() -> Iterator[dict[str, Any]]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Train all of them with each seed."""
+    """Train every setting with each seed."""
     return [_measured(case, seed) for case in cases() for seed in SEEDS]
 
 

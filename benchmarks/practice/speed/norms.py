@@ -1,7 +1,7 @@
 """Time and memory of all forms of LayerNorm and RMSNorm: `make measure NAME=practice/speed/norms`.
 
-All that the book compares is timed in turn, in one process, so that every form has one time. The
-numbers are multiples of PyTorch's LayerNorm. Compiling takes a C++ compiler and some minutes.
+Everything the book compares is timed in turn in one process, so each form has a single time. The
+numbers are relative to PyTorch's LayerNorm. Compiling needs a C++ compiler and a few minutes.
 """
 
 import re
@@ -24,18 +24,18 @@ from lnbook.chapters.practice.speed.experiments import (
 from lnbook.functional import LayerNormFunction, RMSNormFunction, layer_norm, rms_norm
 
 PROCESSES = 3
-ROUNDS = 15  # samples of each way
+ROUNDS = 15  # samples per implementation
 LARGE = [(8192, 768), (2048, 4096), (32, 512, 512)]
 SMALL = (32, 256)
 COMPILED = LARGE[:2]  # in float32
-BLOCK = 2**19  # numbers in a block: the float32 ones of a block take 2 MB
+BLOCK = 2**19  # numbers in a block: 2 MB in float32
 PASSES = ("forward", "forward+backward")
-# What to call, and the tensors that its result is differentiated by.
+# What to call, and the tensors to differentiate its result with respect to.
 Way: TypeAlias = tuple[Callable[[], Tensor], tuple[Tensor, ...]]
 
 
 class Case:
-    """Random tensors of one size, whose last dimension is normalized, and the ways to do it."""
+    """Random tensors of one size and the ways to normalize their last dimension."""
 
     def __init__(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -66,7 +66,7 @@ class Case:
             for name, lines in steps.items():
                 layer_forms[name] = partial(_apply, BlockedFunction, *inputs, 1e-5, lines)
         if self.dtype == torch.float32 and self.shape in COMPILED:
-            torch.compiler.reset()  # what was compiled for other sizes or threads does not serve
+            torch.compiler.reset()  # code compiled for other sizes or thread counts is of no use
             layer_forms["compiled"] = partial(torch.compile(layer_norm), *shaped)
         rms_forms: dict[str, Callable[[], Tensor]] = {
             "RMSNorm, native": lambda: native.rms_norm(*rms_shaped),
@@ -89,7 +89,7 @@ def with_backward(way: Way, upstream: Tensor) -> Callable[[], Any]:
 
 
 def times(case: Case, count: int) -> list[dict[str, Any]]:
-    """Time all forms of one case and a copy of its input, without the gradients and with them."""
+    """Time all forms of one case, and copying its input, with and without gradients."""
     measurements = []
     target, source = torch.empty_like(case.x).detach(), case.x.detach()
     with threads(count):
@@ -115,18 +115,18 @@ def _what(case: Case) -> dict[str, Any]:
 
 
 def memory(case: Case) -> dict[str, Any]:
-    """Count what each form keeps for backward beyond input and parameters."""
+    """Measure what each form saves for the backward pass besides input and parameters."""
     size = case.x.numel() * case.x.element_size()
     kept = {name: kept_bytes(call, *inputs) for name, (call, inputs) in case.ways().items()}
     return _what(case) | {"what": "memory", "input_bytes": size, "kept_bytes": kept}
 
 
 def kernels(case: Case) -> dict[str, Any]:
-    """Count the kernels that the compiled form calls, without the gradients and with them."""
+    """Count the kernels that the compiled form calls, with and without gradients."""
     found: dict[str, Any] = _what(case) | {"what": "kernels"}
     for passes in PASSES:
         backward = passes != "forward"
-        way = case.ways()["compiled"]  # compiled anew: what is compiled already would show no code
+        way = case.ways()["compiled"]  # compiled again, since cached code isn't logged
         run = with_backward(way, case.upstream) if backward else way[0]
         with torch.set_grad_enabled(backward):
             _, codes = run_and_get_code(run)
@@ -135,7 +135,7 @@ def kernels(case: Case) -> dict[str, Any]:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return the times on one core and on two, the memory that is kept, and counts of kernels."""
+    """Return times on one core and on two, the saved memory, and kernel counts."""
     torch.manual_seed(0)
     sizes = [(shape, torch.float32) for shape in (SMALL, *LARGE)]
     sizes += [(shape, torch.bfloat16) for shape in (SMALL, LARGE[0])]

@@ -1,9 +1,9 @@
 """The steps to a fast layer-normalized LSTM against `nn.LSTM`.
 
-`make measure NAME=practice/speed/recurrent`. The steps are those of the chapter on speed, each of
-them with those before it; "lnbook" is the package's own layer, with a norm for each gate; then come
-its other variants. Every variant has its first parameters, and the upstream gradient is random.
-All of them are timed in turn.
+`make measure NAME=practice/speed/recurrent`. The steps are those of the chapter on speed,
+each on top of the previous ones; "lnbook" is the package's own layer, with a norm for each gate;
+its other variants follow. Every variant has its initial parameters, and the upstream gradient is
+random. All of them are timed in turn.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from lnbook.chapters.practice.speed import experiments
 from lnbook.recurrent import LayerNormLSTM
 
 PROCESSES = 3
-ROUNDS = 11  # samples of each layer
+ROUNDS = 11  # samples per layer
 # Batch, steps, input size, hidden size.
 SIZES = [(32, 128, 256, 256), (16, 784, 1, 128), (64, 64, 512, 512)]
 VARIANTS = {"lnbook": "per-gate", "ba": "ba", "carried": "carried", "no norm": "none"}
@@ -26,7 +26,7 @@ Way = tuple[Callable[[], Tensor], list[nn.Parameter]]
 
 
 def ways(batch: int, steps: int, input_size: int, hidden_size: int) -> dict[str, Way]:
-    """Return each layer, with the tensors to differentiate by."""
+    """Return each layer, with the tensors to differentiate with respect to."""
     x = torch.randn(steps, batch, input_size)
     p = {
         name: nn.Parameter(value.float())
@@ -51,7 +51,7 @@ def _outputs(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 def times(size: tuple[int, int, int, int], threads: int) -> list[dict[str, Any]]:
-    """Time all layers of one size, without the gradients and with them, and print it."""
+    """Time all layers of one size with and without gradients, and print the times."""
     torch.manual_seed(0)
     with timing.threads(threads):
         layers = ways(*size)

@@ -1,6 +1,6 @@
 """Transformer blocks against PyTorch's layer: `make measure NAME=practice/speed/transformer`.
 
-Causal blocks are also compared with one that computes attention weights which nobody reads.
+Causal blocks are also compared with one that computes attention weights and never uses them.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ from lnbook.transformer import (
 )
 
 PROCESSES = 3
-ROUNDS = 11  # samples of each way
+ROUNDS = 11  # samples per implementation
 BLOCKS: dict[str, type[Any]] = {"post": PostLNBlock, "pre": PreLNBlock}
 
 
 class WeightsBlock(nn.Module):
-    """A textbook block on `nn.MultiheadAttention`, which computes weights that nobody reads."""
+    """A textbook block with `nn.MultiheadAttention`, which computes weights and never uses them."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int, norm_first: bool) -> None:
         super().__init__()
@@ -114,12 +114,12 @@ def measure_blocks(rounds: int, threads: int) -> list[dict[str, Any]]:
 
 
 def without_weights(block: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Return a function that computes the attention weights of a causal block, and drops them."""
+    """Return a function that computes a causal block's attention weights and discards them."""
     return lambda x: block(x, is_causal=True, need_weights=True)[0]
 
 
 def measure_causal(rounds: int, threads: int) -> list[dict[str, Any]]:
-    """Compare causal blocks with PyTorch's layer and with one that computes the weights."""
+    """Compare causal blocks with PyTorch's layer and with a block that computes the weights."""
     measurements = []
     for shape, placement in [((4, 1024, 256), "pre"), ((1, 2048, 256), "pre"),
                              ((1, 2048, 256), "post")]:  # fmt: skip
@@ -202,7 +202,7 @@ def report(
     rounds: int,
     saved: dict[str, int],
 ) -> dict[str, Any]:
-    """Time the ways, print the table and return the measurement for the record."""
+    """Time the implementations, print the table and return the measurement for the record."""
     timings = timing.compare(ways, rounds)
     print(f"\n{title}, {shape}, {direction}, threads: {threads}")
     print(timing.table(timings))
@@ -222,7 +222,7 @@ def report(
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return all times and the memory that is kept, on one core and on two."""
+    """Return all times and the saved memory, on one core and on two."""
     found = []
     for threads in (1, 2):
         with timing.threads(threads):

@@ -1,8 +1,8 @@
 """The controls of `runs`: `make measure NAME=transformer/training/controls`.
 
-It follows the first steps of some runs one by one, tries large learning rates with two blocks and
-with smaller starting values, and lets runs that were stuck after 200 steps go on. In float32 on
-one thread, about five minutes of its time.
+It records the first steps of some runs one by one, tries large learning rates with two blocks and
+with a smaller initialization, and continues runs that were stuck after 200 steps. Takes about five
+minutes in float32 on one thread.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from benchmarks.transformer.training.runs import HEAD_SCALE, LR, measured
 from lnbook.data.text import load_text
 
-RATES = (4e-3, 1e-2)  # above the edge of six blocks from Xavier's start
+RATES = (4e-3, 1e-2)  # too high for six blocks with Xavier initialization
 LONG_STEPS, LONG_EVERY = 1000, 100
 EARLY_STEPS = 20
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return one measurement for each run."""
+    """Return one measurement per run."""
     text = load_text()
     found = []
     frequencies: dict[str, Any] = {"frequencies": True, "head_scale": HEAD_SCALE}

@@ -1,7 +1,7 @@
-"""Train Post-LN and Pre-LN until both write: `make measure NAME=transformer/training/long`.
+"""Train Post-LN and Pre-LN until both produce text: `make measure NAME=transformer/training/long`.
 
-Ten times as long as the runs of `runs`, from starting values with which both
-train. In float32 on one thread, about seven minutes of its time.
+Ten times as long as the runs in `runs`, with an initialization from which both train. Takes about
+seven minutes in float32 on one thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROMPT, SAMPLE, TEMPERATURE = "The ", 400, 0.8
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return one measurement for each run; those of seed 0 with a sample of their writing."""
+    """Return one measurement per run; seed 0's include a text sample."""
     text = load_text()
     found = []
     for name, block in BLOCKS.items():

@@ -1,8 +1,8 @@
 """Train character language models with Post-LN and Pre-LN.
 
-`make measure NAME=transformer/training/runs`. All runs are in float32 on one thread, and
-take about a quarter of an hour of its time. The text is that of
-the running Python, so another version gives other losses.
+`make measure NAME=transformer/training/runs`. All runs use float32 and one thread,
+and take about 15 minutes in total. The text comes from the running Python's documentation, so the
+losses depend on Python's version.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROMPT, SAMPLE, TEMPERATURE = "The ", 300, 0.8
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return the baselines, and then one measurement for each run."""
+    """Return the baselines, then one measurement per run."""
     text = load_text()
     found: list[dict[str, Any]] = [
         {"part": "baselines", **language_model.baselines(text)},
@@ -65,7 +65,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def _starts(text: Text) -> list[dict[str, Any]]:
-    """Without warm-up, from other starting values."""
+    """Runs without warm-up, with different initializations."""
     found = []
     for seed in range(5):
         kind = {"layers": 6, "lr": LR, "seed": seed, "warm_up": 0}
@@ -95,7 +95,7 @@ def _run(
 
 
 def measured(text: Text, part: str, **kind: Any) -> dict[str, Any]:
-    """Train as `kind` says, and return it with the curves of the run."""
+    """Train according to `kind`, and return it with the run's curves."""
     return {"part": part, **kind, **_curves(_run(text, **kind))}
 
 
@@ -109,7 +109,7 @@ def _curves(run: language_model.Run) -> dict[str, Any]:
 
 
 def _traced(text: Text, block: str, warm_up: int, seed: int, steps: int) -> dict[str, Any]:
-    """After a few steps, look at each block."""
+    """Measure each block after a few steps."""
     kind: dict[str, Any] = {"block": block, "warm_up": warm_up, "seed": seed, "layers": 6, "lr": LR}
     model = _run(text, steps=steps, every=0, **kind).model
     x, y = language_model.held_out(text, SIZE["length"])  # type: ignore[arg-type]

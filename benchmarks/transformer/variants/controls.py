@@ -1,8 +1,8 @@
 """The controls of `runs`: `make measure NAME=transformer/variants/controls`.
 
-Post-LN with DeepNorm's start alone, at each setting in which DeepNorm was trained; and stacks of
-12 blocks with a norm from the smaller start, in which those without a norm were trained. About
-three minutes on one core.
+Post-LN with only DeepNorm's initialization, in each setting in which DeepNorm was trained; and
+stacks of 12 normalized blocks with the smaller initialization that the stacks without norms had.
+Takes about three minutes on one core.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from lnbook.data.text import load_text
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return what `runs` returns, for other runs."""
+    """Return the same measurements as `runs`, for the control runs."""
     text = load_text()
     settings = [SHALLOW | {"lr": lr, "seed": seed} for lr in RATES for seed in range(5)]
     settings += [DEEP | {"seed": seed} for seed in range(3)]

@@ -1,6 +1,6 @@
-"""The variants of the normalized transformer, trained: for the chapter of that name.
+"""Trains the variants of the normalized transformer for the chapter on variants.
 
-About seven minutes on one core.
+Takes about seven minutes on one core.
 """
 
 import math
@@ -25,11 +25,11 @@ def measure() -> list[dict[str, Any]]:
 
 
 def measured(text: Text, variant: str, setting: dict[str, Any]) -> dict[str, Any]:
-    """Train one variant, and return it with its setting and what came of it."""
+    """Train one variant, and return it with its setting and results."""
     run = train_variant(text, variant, **setting)
     return {"variant": variant, **setting, "loss": _finite(run.loss), "logit": _finite(run.logit)}
 
 
 def _finite(value: float) -> float | None:
-    """JSON has neither infinity nor NaN: a run that broke off has None."""
+    """Replace infinity and NaN, which JSON doesn't have, by None."""
     return round(value, 4) if math.isfinite(value) else None
