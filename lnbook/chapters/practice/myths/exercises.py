@@ -1,4 +1,4 @@
-"""The checkers of the chapter on what is said about LayerNorm."""
+"""The checkers of the chapter on myths about LayerNorm."""
 
 from __future__ import annotations
 
@@ -20,15 +20,24 @@ Shortfall = Callable[[Array, float], Any]
 
 EPS = 1e-5
 
-# For each statement whether it is true, and what to think about if the answer is wrong.
+# For each statement: whether it is true, and a hint for a wrong answer.
 STATEMENTS: Mapping[str, tuple[bool, str]] = MappingProxyType(
     {
-        "a": (True, "equal normalized forms are one direction after centering"),
-        "b": (False, "a bias [1, 0, 0, 0] has an effect; which bias has none?"),
-        "c": (True, "what becomes of the mean and of the variance if all signs flip?"),
-        "d": (False, "what do the outputs of such a LayerNorm sum to?"),
-        "e": (True, "adding one number to a row changes nothing, so the gradient has no such part"),
-        "f": (True, "all features of a row are shifted by one number and divided by one, above 0"),
+        "a": (
+            True,
+            "after centering, rows with the same normalized form point in the same direction",
+        ),
+        "b": (False, "a bias of [1, 0, 0, 0] has an effect. Which bias has none?"),
+        "c": (True, "what happens to the mean and the variance when all signs flip?"),
+        "d": (False, "what is the sum of the outputs of such a LayerNorm?"),
+        "e": (
+            True,
+            "adding a constant to a row changes nothing. What does that say about the gradient?",
+        ),
+        "f": (
+            True,
+            "all features of a row are shifted by one number and divided by one positive number",
+        ),
         "g": (False, "try a row with a mean of 10,000 and a standard deviation of 1"),
     }
 )
@@ -43,10 +52,10 @@ def check_verdicts(**answers: Any) -> str:
 
     Example:
         >>> check_verdicts(a=True, b=True, c=True, d=False, e=True, f=True, g=False)
-        Not yet. 6 of 7 are right. b: a bias [1, 0, 0, 0] has an effect; which bias has none?
+        Not yet. 6 of 7 are right. b: a bias of [1, 0, 0, 0] has an effect. Which bias has none?
     """
     if unknown := sorted(set(answers) - set(STATEMENTS)):
-        raise NotYet(f"There is no statement {', '.join(unknown)}; they go from a to g.")
+        raise NotYet(f"There is no statement {', '.join(unknown)}. They go from a to g.")
     if missing := [name for name in STATEMENTS if answers.get(name, ...) in (..., None)]:
         raise NotYet(f"Your answer to {', '.join(missing)} is still missing.")
     for name in STATEMENTS:
@@ -64,7 +73,7 @@ ORDER_FEATURES = 3
 
 @checker
 def check_order(x: Any = None, gamma: Any = None) -> str:
-    r"""Check a row and a positive gamma with which LayerNorm changes the order of features.
+    r"""Check a row and a positive gamma for which LayerNorm changes the order of the features.
 
     Args:
         x: three numbers, the row.
@@ -72,32 +81,32 @@ def check_order(x: Any = None, gamma: Any = None) -> str:
 
     Example:
         >>> check_order([1.0, 2.0, 4.0], [1.0, 1.0, 1.0])
-        Not yet. All your gammas are equal: that stretches the row, and keeps its order.
+        Not yet. All your gammas are equal. That stretches the row but keeps its order.
     """
     row = as_array(x, (ORDER_FEATURES,), "Your row")
     weight = as_array(gamma, (ORDER_FEATURES,), "Your gamma")
     if not (weight > 0).all():
-        raise NotYet("Every gamma should be positive: a negative one is too easy.")
+        raise NotYet("Every gamma should be positive: a negative one would be too easy.")
     if np.ptp(row) == 0.0:
-        raise NotYet("Your row is constant, so it has no order.")
+        raise NotYet("Your row is constant, so there is no order to change.")
     y = reference.layer_norm(row, ORDER_FEATURES, weight, eps=EPS)
     for i, j in permutations(range(ORDER_FEATURES), 2):
         if row[i] > row[j] and y[i] < y[j] - 1e-9:
             return (
                 f"Feature {i + 1} is larger than feature {j + 1} in the row ({row[i]:g} > "
-                f"{row[j]:g}), and smaller in the output ({y[i]:.2f} < {y[j]:.2f})."
+                f"{row[j]:g}), but smaller in the output ({y[i]:.2f} < {y[j]:.2f})."
             )
     if np.ptp(weight) == 0.0:
-        raise NotYet("All your gammas are equal: that stretches the row, and keeps its order.")
+        raise NotYet("All your gammas are equal. That stretches the row but keeps its order.")
     above = row > row.mean()
     if all(np.ptp(weight[side]) == 0.0 for side in (above, ~above)):
         raise NotYet(
-            "Your gammas differ only between features on different sides of the mean, whose "
-            "signs keep them apart. Take two on the same side."
+            "Your gammas differ only between features on different sides of the mean, and "
+            "their signs keep those in order. Choose two on the same side."
         )
     raise NotYet(
         f"The order is kept: the output is {np.round(y, 2)}. Make your gammas differ more, or give "
-        "the larger one to the feature nearer to the mean."
+        "the larger one to the feature closer to the mean."
     )
 
 
@@ -109,28 +118,28 @@ def _rows(rng: np.random.Generator) -> Array:
     return pattern + 2.0
 
 
-OVER_ROWS = "It takes the variance over the rows. Use axis=-1, one variance for each row."
+OVER_ROWS = "It takes the variance over the rows. Use axis=-1 to get one variance per row."
 NO_EPS = "A constant row gives infinity or NaN: add eps to the variance that you divide by."
 
 MISTAKES: Mapping[str, Shortfall] = MappingProxyType(
     {
-        "It returns the variance of the normalized form. How much is missing to 1?": (
+        "It returns the variance of the normalized form. How far is that from 1?": (
             lambda x, eps: x.var(axis=-1) / (x.var(axis=-1) + eps)
         ),
         "It uses the unbiased variance. LayerNorm divides by H.": (
             lambda x, eps: eps / (x.var(axis=-1, ddof=1) + eps)
         ),
-        "It adds eps to the standard deviation. It belongs to the variance.": (
+        "It adds eps to the standard deviation. Add it to the variance.": (
             lambda x, eps: 1 - (x.std(axis=-1) / (x.std(axis=-1) + eps)) ** 2
         ),
-        "That is how much the standard deviation misses 1. Asked for is the variance.": (
+        "That is how far the standard deviation falls short. The question is about the variance.": (
             lambda x, eps: 1 - np.sqrt(x.var(axis=-1) / (x.var(axis=-1) + eps))
         ),
         OVER_ROWS: (lambda x, eps: eps / (x.var(axis=0) + eps)),
-        "It takes one variance of the whole array. Each row has its own.": (
+        "It takes a single variance of the whole array. Each row has its own.": (
             lambda x, eps: np.full(len(x), eps / (x.var() + eps))
         ),
-        "It has an eps of its own. Use the one that it is given.": (
+        "It ignores the eps that it is given and uses its own.": (
             lambda x, _eps: EPS / (x.var(axis=-1) + EPS)
         ),
     }
@@ -139,20 +148,20 @@ MISTAKES: Mapping[str, Shortfall] = MappingProxyType(
 
 @checker
 def check_shortfall(function: Shortfall) -> str:
-    r"""Check a function that says by how much the variance of a normalized row misses 1.
+    r"""Check a function that computes how far the variance of a normalized row falls short of 1.
 
     .. math::
         1 - \frac{\sigma^2}{\sigma^2 + \epsilon} = \frac{\epsilon}{\sigma^2 + \epsilon}
 
-    Calls `function(x, eps)` with as many rows as features and with fewer, with ordinary, almost
-    constant and constant rows, and with two values of eps.
+    Calls `function(x, eps)` with as many rows as features and with fewer; with ordinary, almost
+    constant and constant rows; and with two values of eps.
 
     Args:
         function: takes rows of shape `(N, H)` and eps, returns numbers of shape `(N,)`.
 
     Example:
         >>> check_shortfall(lambda x, eps: x.var(axis=-1) / (x.var(axis=-1) + eps))
-        Not yet. It returns the variance of the normalized form. How much is missing to 1?
+        Not yet. It returns the variance of the normalized form. How far is that from 1?
     """
     rng = np.random.default_rng(1998)
     for eps in (1e-3, EPS):
@@ -180,7 +189,7 @@ def _check_rows(function: Shortfall, x: Array, eps: float) -> None:
 
 
 def _numbers(answer: Any) -> Array:
-    """The answer as an array, of whatever shape; empty if it is no array of numbers."""
+    """The answer as an array of any shape, or an empty one if it is not numeric."""
     try:
         return np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The figure of the chapter on what is said about LayerNorm."""
+"""The figure of the chapter on myths about LayerNorm."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
     """Draw how far each feature moves the output of several normalizations.
 
     Args:
-        lines: for each name one positive number a feature, at most three names.
-        features: what to write below each feature.
+        lines: for each of up to three names, one positive number per feature.
+        features: the label of each feature.
 
     Returns:
         A line with markers for each name, over the features, on a logarithmic scale.
 
     Raises:
-        ValueError: if there is no line or too many, or their numbers do not fit.
+        ValueError: there are no lines or too many, or their numbers are not positive, or there is
+            not one for each feature.
 
     Example:
         >>> figure = effects({"LN": [0.5, 4.0], "BN": [1.0, 1.0]}, ["age", "income"])

@@ -1,4 +1,4 @@
-"""The checkers on what is said about LayerNorm: right answers pass, known mistakes are named."""
+"""The checkers on myths about LayerNorm: right answers pass, known mistakes are named."""
 
 import numpy as np
 import pytest
@@ -69,12 +69,12 @@ def by_normalizing(x, eps):
 # For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_order: [
-        ("a negative one is too easy", [1, 2, 9], [1, -3, 1]),
+        ("a negative one would be too easy", [1, 2, 9], [1, -3, 1]),
         ("Every gamma should be positive", [1, 2, 9], [1, 0, 1]),
         ("Your row is constant", [2, 2, 2], [1, 3, 1]),
         ("All your gammas are equal", [1, 2, 9], [2, 2, 2]),
         ("only between features on different sides of the mean", [1, 2, 9], [1, 1, 3]),
-        ("nearer to the mean", [1, 2, 9], [1, 1.1, 1]),
+        ("closer to the mean", [1, 2, 9], [1, 1.1, 1]),
         ("The order is kept: the output is [-2.53 -0.56  1.4 ]", [1, 2, 9], [3, 1, 1]),
         ("The order is kept", [1, 1, 9], [1, 3, 1]),
     ],
