@@ -68,7 +68,7 @@ def _mistakes(
         "It weights each mean by the count of the other part.": (crossed, moved(crossed)),
         "Its total is the variance. Return the sum of the squared deviations.": (mean, total / n),
         "It returns the total first. Return the mean, then the total.": (total, mean),
-        "It averages the totals. They're sums, so they add up, and one more term comes in.": (
+        "It averages the totals. They're sums: add them, plus one more term.": (
             mean,
             (n_a * total_a + n_b * total_b) / n,
         ),

@@ -160,11 +160,11 @@ def check_wrong_by_hand(
 NOTICED = (np.sqrt(3.0) - 1.0) / 2.0
 NOT_NOTICED: dict[float, str] = {
     NOTICED**2: "This is the variance. Take its root.",
-    0.5**0.5: "You left out the term from 1 / (1 + eps / sigma), which works the other way.",
+    0.5**0.5: "You left out the term from 1 / (1 + eps / sigma), which has the opposite sign.",
     0.5: "To first order, the difference is zero here. Set it equal to the tolerance.",
     (5**0.5 - 1) / 2: "Check the square root: sqrt(1 + t) is about 1 + t / 2, not 1 + t.",
     (3**0.5 + 1) / 2: "Check the sign of 1 / sigma: 1 / (1 + t) is about 1 - t.",
-    1.0: "At sigma = 1 the difference is half the tolerance, and below it.",
+    1.0: "At sigma = 1, the difference is only half the tolerance.",
     1e-5**0.5: "Here the variance equals eps. The test notices the mistake long before.",
 }
 

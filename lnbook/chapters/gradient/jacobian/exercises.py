@@ -27,7 +27,7 @@ EIGENVALUE_MISTAKES: dict[str, Array] = {
     "These are the eigenvalues without the factor r.": EIGENVALUES / 0.25,
     "You used r * v / (v + eps) along xhat. "
     "That's the part that is removed; the rest stays.": np.array([0.0, 0.0625, 0.25, 0.25]),
-    "Along xhat, the eigenvalue is smaller than r: only the share eps / (v + eps) of r survives.": (
+    "Along xhat, the eigenvalue is smaller than r: only eps / (v + eps) of r survives.": (
         np.array([0.0, 0.25, 0.25, 0.25])
     ),
     "One eigenvalue is 0: the one of the row of ones.": np.array([0.1875, 0.25, 0.25, 0.25]),
@@ -173,7 +173,7 @@ def check_equilibrium(function: Callable[[float, float, float], Any]) -> str:
             {
                 "That's the square of the norm. Take the root.": right,
                 "That's the norm to the power of 4. Take the root twice.": right**3,
-                "That's the effective learning rate. The norm is asked for.": lr / right**3,
+                "That's the effective learning rate. Return the norm.": lr / right**3,
                 "You dropped the factor 2: 1 - (1 - lr * decay) ** 2 is about 2 * lr * decay.": (
                     2**0.25
                 ),
