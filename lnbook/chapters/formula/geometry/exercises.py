@@ -67,9 +67,7 @@ GROUP_MISTAKES: dict[str, Callable[[float, float], float]] = {
         h / k
     ),
     "That's t squared. Take the square root.": lambda h, k: (h - k) / k,
-    "That's the size of the *other* entries. Flip the fraction.": lambda h, k: np.sqrt(
-        k / (h - k)
-    ),
+    "That's the size of the *other* entries. Flip the fraction.": lambda h, k: np.sqrt(k / (h - k)),
     "There are k entries equal to t, so their squares sum to k t². You have t².": (
         lambda h, k: np.sqrt(h / (1 + k**2 / (h - k)))
     ),
