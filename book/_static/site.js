@@ -1,6 +1,6 @@
 /*
- * What the pages do besides being read: color mode, search box, menus of a narrow screen, the place
- * on the page, and copying code. Takes the place of the theme's scripts. Every page works without.
+ * The pages' interactive features: color mode, search box, menus on narrow screens, the position
+ * on the page, and copying code. Replaces the theme's scripts. Every page works without it.
  */
 "use strict";
 
@@ -8,21 +8,21 @@
   const root = document.documentElement;
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-  /** Keep a choice in the reader's browser; a browser that forbids it keeps it for this page only. */
+  /** Store a choice in the browser; if storage is blocked, the choice lasts for this page only. */
   function keep(name, value) {
     try {
       localStorage.setItem(name, value);
     } catch (error) {
-      /* The choice holds until the page is left. */
+      /* The choice lasts until the reader leaves the page. */
     }
   }
 
-  // Color mode: the system's, light, dark. The head of the page has set the one that was kept.
+  // Color mode: system, light, dark. The page's head has already applied the stored one.
   const MODES = ["auto", "light", "dark"];
   const MODE_NAMES = { auto: "system", light: "light", dark: "dark" };
   const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
-  /** Show the page in one of MODES. */
+  /** Show the page in one of the MODES. */
   function showMode(mode) {
     root.dataset.mode = mode;
     root.dataset.theme = mode === "dark" || (mode === "auto" && systemIsDark.matches) ? "dark" : "light";
@@ -44,7 +44,7 @@
     }
   }
 
-  /** Close a dialog when its backdrop is clicked: a click inside has a target inside. */
+  /** Close a dialog when its backdrop is clicked; clicks inside it have a different target. */
   function closeOnBackdrop(dialog) {
     dialog.addEventListener("click", (event) => {
       if (event.target === dialog) dialog.close();
@@ -79,8 +79,8 @@
   }
 
   /**
-   * Let a button show a sidebar. Where the sidebar is hidden for want of room, its content moves
-   * into a dialog while that is open, so that there is only one copy of every link and id.
+   * Make a button show a sidebar. If there's no room for the sidebar, its content moves into a dialog
+   * while the dialog is open, so that there's only one copy of every link and id.
    */
   function setUpSidebar(buttons, sidebar, dialog) {
     if (!sidebar || !dialog) return;
@@ -100,11 +100,11 @@
         }
       });
     }
-    // A window that grows shows the sidebar itself again.
+    // When the window gets wider, the sidebar itself reappears.
     addEventListener("resize", () => dialog.open && getComputedStyle(sidebar).display !== "none" && dialog.close());
   }
 
-  /** Scroll the contents of the book, not the page, to the entry of this page. */
+  /** Scroll the table of contents (not the page) to this page's entry. */
   function showCurrentEntry() {
     const sidebar = document.getElementById("pst-primary-sidebar");
     const entry = sidebar?.querySelector("a.current");
@@ -113,7 +113,7 @@
     if (top > sidebar.clientHeight * 0.8) sidebar.scrollTop = top - sidebar.clientHeight / 3;
   }
 
-  /** Mark in "On this page" the section that is being read: the last one that has begun. */
+  /** Mark the current section in "On this page": the last one that has started. */
   function setUpPlace() {
     const links = new Map(all("#pst-page-toc-nav a").map((link) => [decodeURIComponent(link.hash.slice(1)), link]));
     const sections = all("article section[id]").filter((section) => links.has(section.id));
@@ -137,7 +137,7 @@
     for (const section of sections) observer.observe(section);
   }
 
-  /** Copy text, also where the page may not use the clipboard's own interface. */
+  /** Copy text, even where the page can't use the clipboard API. */
   async function copy(text) {
     try {
       await navigator.clipboard.writeText(text);
@@ -176,8 +176,8 @@
   }
 
   /**
-   * What scrolls sideways can be reached with the keyboard. Lines of code are counted rather than
-   * measured: measuring would lay out the whole page at once.
+   * Make everything that scrolls sideways reachable by keyboard. The length of code lines is counted
+   * rather than measured: measuring would lay out the whole page at once.
    */
   function setUpScrolling() {
     const codes = all("article pre");
@@ -199,15 +199,15 @@
       for (const { target } of entries) reach(target, target.scrollWidth > target.clientWidth);
     });
     for (const box of boxes) {
-      // On a phone most tables scroll; each is measured when it comes near.
+      // On phones most tables scroll; each is measured when it's about to become visible.
       if (innerWidth < 768 && !box.matches(".math")) box.tabIndex = 0;
       near.observe(box);
     }
   }
 
   /**
-   * Lay out the sections that the style sheet has put off: from the reader's first move on, one at a
-   * time while the browser is idle, so that nothing jumps when they are reached.
+   * Lay out the sections that the style sheet has deferred: after the reader's first action, one at a
+   * time while the browser is idle, so that nothing jumps when the reader gets there.
    */
   function setUpLayout() {
     const MOVES = ["scroll", "pointermove", "keydown", "touchstart"];
@@ -245,7 +245,7 @@
     for (const button of all(".ln-print")) button.addEventListener("click", () => print());
   }
 
-  /** A printed page shows what is folded; afterwards it is folded again. */
+  /** Open all folds for printing, and close them again afterwards. */
   function setUpPrinting() {
     let opened = [];
     addEventListener("beforeprint", () => {
@@ -257,7 +257,7 @@
     });
   }
 
-  /** A link to a place inside something folded opens it. */
+  /** A link to a place inside a fold opens the fold. */
   function openTarget() {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let details = target && target.closest("details"); details; details = details.parentElement.closest("details")) {
