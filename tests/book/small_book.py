@@ -1,4 +1,4 @@
-"""A small book of two pages in a temporary folder, to be broken in every way."""
+"""A small book with two pages in a temporary folder, for tests to break."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ myst:
 
 
 def chapter_text(description: str, text: str) -> str:
-    """A chapter as it is written: front matter with a description, then the text."""
+    """A chapter's source: front matter with a description, then the text."""
     return FRONT_MATTER.replace("DESCRIPTION", description) + text
 
 
@@ -90,7 +90,7 @@ print("it is", value)
 
 @dataclass
 class SmallBook:
-    """The book and the commands that a person would type in its folder."""
+    """The book, and the commands that someone would type in its folder."""
 
     book: Book
 
@@ -123,7 +123,7 @@ class SmallBook:
 
 
 def make_small_book(root: Path) -> SmallBook:
-    """Write the small book; it has a package of the name lnbook of its own."""
+    """Write the small book; it has its own package named lnbook."""
     for name in ("_config.yml", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, root / name)
     (root / "_toc.yml").write_text(

@@ -1,4 +1,4 @@
-"""The reference shows every public name of lnbook."""
+"""The API reference shows every public name in lnbook."""
 
 import ast
 import importlib

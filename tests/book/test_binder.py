@@ -1,4 +1,4 @@
-"""What Binder does after it has made the environment."""
+"""What Binder does after creating the environment."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The known bugs that `make bugs` puts into lnbook, and how it judges what the chapters show."""
+"""The known bugs that `make bugs` injects into lnbook, and how it judges the chapters' outputs."""
 
 import ast
 import shutil

@@ -1,4 +1,4 @@
-"""The check of built pages: each fault must be found, and a sound page must pass."""
+"""The check of built pages: it must find each fault, and pass a page without faults."""
 
 from pathlib import Path
 

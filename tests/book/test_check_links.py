@@ -1,4 +1,4 @@
-"""Links outside: one command asks for each of them, here from a server on this machine."""
+"""External links: one command checks them all, here against a local server."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a chapter costs is measured when it runs, and one that needs too much memory fails."""
+"""A chapter's costs are measured when it runs, and chapters that need too much memory fail."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The box "Going deeper": what lies between its marks is in it, and a lone mark is an error."""
+"""The box "Going deeper": it contains everything between its marks; a lone mark is an error."""
 
 from __future__ import annotations
 

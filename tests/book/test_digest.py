@@ -1,4 +1,4 @@
-"""Outputs must lose their validity with everything they follow from, and with nothing else."""
+"""Outputs must become invalid when anything they depend on changes, and only then."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Figures as the site shows them: in shades that can be read; nothing else changes."""
+"""Figures as shown on the site: with readable shades; nothing else changes."""
 
 import base64
 import io

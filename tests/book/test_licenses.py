@@ -1,4 +1,4 @@
-"""The list of licenses names all that is used."""
+"""The list of licenses covers everything that the book uses."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Code cells of chapters are checked by ruff, and what it finds is named by its line."""
+"""Ruff checks chapters' code cells, and its findings have the right line numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What nbval, as this project calls it, must notice in a notebook, and the one thing it may not."""
+"""What nbval, as called by this project, must notice in a notebook, and the one it must not."""
 
 import subprocess
 import sys

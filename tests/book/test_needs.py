@@ -1,4 +1,4 @@
-"""Each chapter says what to know first, and needs only what comes before it."""
+"""Each chapter lists its prerequisites, and needs only chapters that come before it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A chapter that `make chapter` starts is green before its first change."""
+"""A chapter created by `make chapter` passes all tests before its first change."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ CHECKS = ("test_book", "test_needs", "test_references", "test_spelling", "test_t
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole book with a new chapter, whose reference is executed."""
+    """The whole book with a new chapter and its executed reference."""
     root = tmp_path_factory.mktemp("copy")
     ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
     for folder in ("book", "lnbook", "tests", "bookbuild", "benchmarks"):

@@ -1,4 +1,4 @@
-"""Rounding noise: what gets it, how much, and what stays as it is."""
+"""Rounding noise: what gets it, how much, and what doesn't change."""
 
 import json
 import subprocess

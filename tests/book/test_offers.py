@@ -1,4 +1,4 @@
-"""What a built site offers: heads of chapters, notebooks for plain Jupyter, and the PDF."""
+"""What a built site offers: chapter headers, notebooks for plain Jupyter, and the PDF."""
 
 import json
 import zipfile

@@ -1,4 +1,4 @@
-"""From chapter to reference to site: what is executed when, and what is kept if it fails."""
+"""From chapter to reference to site: what gets executed when, and what is kept on failure."""
 
 import json
 import re

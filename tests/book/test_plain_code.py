@@ -1,4 +1,4 @@
-"""Hidden cells keep what later cells need, and nothing of what only the site needs."""
+"""Hidden cells keep what later cells need, and drop what only the site needs."""
 
 import pytest
 

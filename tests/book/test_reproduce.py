@@ -1,4 +1,4 @@
-"""`make reproduce`: what it compares, under which settings, and what it says of a difference."""
+"""`make reproduce`: what it compares, under which settings, and how it reports differences."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""One small style sheet of many: what the pages use stays, in its order; the rest goes."""
+"""Many style sheets become a small one: what the pages use stays, in order; the rest goes."""
 
 import pytest
 

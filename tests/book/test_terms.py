@@ -1,4 +1,4 @@
-"""Chapters link the terms of the glossary where they first use them."""
+"""Chapters link glossary terms where they first use them."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A chapter has one name, and its code, tests and measurements are found by it."""
+"""A chapter has one name, which leads to its code, tests and measurements."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A site counts as that of today's sources only if every one of them is the same."""
+"""A site is up to date only if all of its sources are unchanged."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Raising the pins: what is compared, what is written, and when nothing may be."""
+"""Upgrading the pins: what gets compared and written, and when nothing may be written."""
 
 import os
 import shutil

@@ -18,5 +18,5 @@ def random_tensor(*shape, dtype=torch.float64, seed=1):
 
 
 def random_input(shape, dtype=torch.float32, seed=1):
-    """Like `random_tensor`, but with a mean that is not 0."""
+    """Like `random_tensor`, but with a nonzero mean."""
     return (2.0 * random_tensor(*shape, seed=seed) + 1.0).to(dtype)

@@ -1,4 +1,4 @@
-"""Runs axe in a page that is open."""
+"""Runs axe in an open page."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ RUN = """async (rules) => (await axe.run(document, {
     where: one.nodes.slice(0, 3).map((node) => `${node.target.join(" ")} (${node.any
         .map((check) => check.message).join("; ").slice(0, 160)})`),
 }))"""
-# The rules that a color mode can break: it changes colors, and which of two pictures is shown.
+# The rules that a color mode can break: it changes colors and which variant of a picture is shown.
 COLORS_AND_PICTURES = [
     "color-contrast",
     "link-in-text-block",
@@ -44,19 +44,19 @@ REMEMBER = """() => {
 
 
 def script() -> str:
-    """The text of axe, which runs in the page, so that nothing has to be loaded."""
+    """The source of axe, which runs inside the page, so nothing has to be loaded."""
     return (install() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 def violations(page: Page, axe: str, rules: list[str] | None = None) -> list[dict[str, Any]]:
-    """What axe finds on a page as it now looks, by some rules or by all."""
+    """What axe finds on a page in its current state, with some or all rules."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
     return page.evaluate(RUN, rules)  # type: ignore[no-any-return]
 
 
 def broken_rules(seen: Visit, axe: str) -> Iterator[str]:
-    """What axe finds in light mode by all rules, and in dark mode by those that it can break."""
+    """What axe finds in light mode with all rules, and in dark mode with those it can break."""
     switch_to(seen.page, "light")
     for found in violations(seen.page, axe):
         yield f"light mode breaks a rule of axe: {found}"

@@ -36,22 +36,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def html() -> Path:
-    """The folder of the site, which must be that of today's sources."""
+    """The site's folder; the site must be up to date."""
     if not unchanged.is_unchanged(ROOT):
-        pytest.exit("the site is not that of the sources: run 'make book' first", returncode=1)
+        pytest.exit("the site is out of date: run 'make book' first", returncode=1)
     return HTML
 
 
 @pytest.fixture(scope="session")
 def site(html: Path) -> Iterator[str]:
-    """The address of the site, served as a web host does."""
+    """The site's URL, served the way a web host does."""
     with serve(html) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def files(html: Path) -> str:
-    """The address of the site as files, without a server."""
+    """The site's URL as files, without a server."""
     return f"{html.as_uri()}/"
 
 
@@ -63,7 +63,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def record() -> Callable[[str, str, dict[str, Any]], None]:
-    """Keeps figures of a page for the table that `python -m tests.site.report` prints."""
+    """Stores a page's measurements for the table that `python -m tests.site.report` prints."""
 
     def keep(kind: str, page: str, figures: dict[str, Any]) -> None:
         path = REPORT / kind / f"{page.replace('/', '~')}.json"
@@ -75,7 +75,7 @@ def record() -> Callable[[str, str, dict[str, Any]], None]:
 
 @pytest.fixture
 def open_page(browser: Browser, site: str, files: str) -> Iterator[OpenPage]:
-    """Opens a page of the site; at the end nothing may have gone wrong on it."""
+    """Opens a page of the site; fails at the end if anything went wrong on it."""
     seen: list[Visit] = []
     with ExitStack() as stack:
 

@@ -1,4 +1,4 @@
-"""Judges the marks that Lighthouse gives a page, with regard to how fast the host was."""
+"""Evaluates a page's Lighthouse scores, taking the host's speed into account."""
 
 import statistics
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ PERFORMANCE = {"mobile": 95, "desktop": 99}
 # which every page reaches its target, gave 1700 to 2600; the same cores at a third of their speed
 # gave 290 to 1600, and took up to 20 points off pages that otherwise have 100.
 FAST_HOST = 1500
-ENOUGH_RUNS = 3  # before a page fails: one run alone may have met a busy moment
+ENOUGH_RUNS = 3  # before a page fails: a single run may have hit a busy moment
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the reports on one page come to.
+    """The result of the reports on one page.
 
     Attributes:
         marks: the median of each mark.
         index: the lowest `benchmarkIndex` of the runs.
-        faults: for each mark that is too low and counts, the mark and what cost points.
+        faults: for each score that is too low and counts, the score and what cost points.
         note: one line about a mark for performance that is too low but doesn't count.
     """
 
@@ -39,7 +39,7 @@ class Verdict:
 
 
 def judge(page: str, form: str, reports: Sequence[Report]) -> Verdict:
-    """Judge a page: performance counts only if the host was fast in every run, the rest always."""
+    """Evaluate a page: performance counts only if the host was fast in every run."""
     marks = median(reports)
     index = min(report["environment"]["benchmarkIndex"] for report in reports)
     wanted = {**dict.fromkeys(MARKS, 100), "performance": PERFORMANCE[form]}
@@ -57,7 +57,7 @@ def judge(page: str, form: str, reports: Sequence[Report]) -> Verdict:
 
 
 def median(reports: Sequence[Report]) -> dict[str, int]:
-    """The middle mark out of 100 of several reports, for each category by itself."""
+    """The median score (out of 100) of several reports, for each category."""
     return {
         name: statistics.median_low(
             round(100 * report["categories"][name]["score"]) for report in reports

@@ -1,4 +1,4 @@
-"""Installs what the checks run in Node, at the versions of tools/package-lock.json."""
+"""Installs the checks' Node tools, in the versions from tools/package-lock.json."""
 
 import fcntl
 import os
@@ -13,12 +13,12 @@ NPM = Path(executable.ROOT_DIR) / "lib" / "node_modules" / "npm" / "bin" / "npm-
 
 
 def environment() -> dict[str, str]:
-    """The environment of a program in Node: it finds the Node of the book first."""
+    """The environment for Node programs, with the book's Node first on the path."""
     return {**os.environ, "PATH": f"{NODE.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 def install() -> Path:
-    """Install the tools, if they are not those of the lock file, and return their folder."""
+    """Install the tools unless they match the lock file already, and return their folder."""
     modules, lock = TOOLS / "node_modules", (TOOLS / "package-lock.json").read_text()
     stamp = modules / "installed-from.json"
     with (TOOLS / ".lock").open("w") as one_at_a_time:

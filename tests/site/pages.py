@@ -1,4 +1,4 @@
-"""The pages of the site that are tested: all that the table of contents lists, and Sphinx's own."""
+"""The pages of the site to test: those in the table of contents, and those Sphinx generates."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Prints what the checks of the site measured, page by page: `python -m tests.site.report`."""
+"""Prints the measurements of the site's checks, page by page: `python -m tests.site.report`."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ HEAD = (
 
 
 def figures(kind: str, page: str) -> dict[str, Any]:
-    """What was measured of a page, or nothing."""
+    """A page's measurements; empty if there are none."""
     path = REPORT / kind / f"{page.replace('/', '~')}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 

@@ -1,4 +1,4 @@
-"""Serves the built site as a web host does: compressed, with the types that browsers expect."""
+"""Serves the built site like a web host: compressed, with the types that browsers expect."""
 
 import functools
 import gzip
@@ -13,7 +13,7 @@ COMPRESSED = (".css", ".html", ".ipynb", ".js", ".json", ".svg", ".txt", ".xml")
 
 @contextmanager
 def serve(html: Path) -> Iterator[str]:
-    """Serve a folder on the loopback address; gives the address, with a slash at its end."""
+    """Serve a folder on localhost; yields its URL, with a trailing slash."""
     handler = functools.partial(_Handler, directory=str(html))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -1,4 +1,4 @@
-"""What a reader does: search, switch, copy, unfold, print, with keyboard and phone."""
+"""What readers do: search, switch modes, copy, unfold and print, with keyboard and phone."""
 
 import re
 
@@ -19,7 +19,7 @@ RING = """() => {
 
 @pytest.fixture
 def base(request: pytest.FixtureRequest, place: str) -> str:
-    """The address of the site over http, or from files."""
+    """The site's URL, over HTTP or from files."""
     return str(request.getfixturevalue(place))
 
 

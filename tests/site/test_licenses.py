@@ -1,4 +1,4 @@
-"""Every script and font that the site ships is the book's own, or has its license listed."""
+"""Every script and font on the site is the book's own or has its license listed."""
 
 import re
 from pathlib import Path

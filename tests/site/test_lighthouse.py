@@ -1,4 +1,4 @@
-"""Lighthouse's marks, for every page or for a sample. Run alone: other load lowers the marks."""
+"""Lighthouse scores for all pages or a sample. Run this alone: other load lowers the scores."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from tests.site.pages import BOTH, PAGES, SAMPLE
 from tests.site.visit import PATIENCE
 
 CHROME_FLAGS = " ".join(("--headless=new", "--no-sandbox", *FLAGS)).replace(" , ", ",")
-RUN_SECONDS = 900  # a run takes 15 s on a quiet machine
+RUN_SECONDS = 900  # a run takes 15 s on an idle machine
 
 
 def lighthouse(url: str, form: str) -> Report:
@@ -43,7 +43,7 @@ def lighthouse(url: str, form: str) -> Report:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every page as phone and desktop, or what the sample names."""
+    """Every page on phone and desktop, or only the sample."""
     if "form" not in metafunc.fixturenames:
         return
     everything = list(itertools.product(PAGES, BOTH))

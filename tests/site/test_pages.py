@@ -81,7 +81,7 @@ def too_wide(page: Page) -> list[str]:
 
 
 def check_solutions(page: Page) -> None:
-    """They are folded, and the keyboard opens and closes them."""
+    """They're folded, and the keyboard opens and closes them."""
     solutions = page.locator("details.solution")
     assert solutions.count() >= 2
     inside = solutions.first.locator(".cell").first

@@ -1,4 +1,4 @@
-"""The printed book: one page of all pages, and faults that the check of the PDF finds."""
+"""The printed book: all pages joined into one, and faults that the PDF check finds."""
 
 from collections.abc import Callable
 from pathlib import Path

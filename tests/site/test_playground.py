@@ -64,7 +64,7 @@ def test_forward_and_backward_are_those_of_the_reference(open_page: OpenPage) ->
 
 
 def normalized(method: str, x: np.ndarray, groups: int, eps: float) -> np.ndarray:
-    """What the reference says to a block of shape (N, C, H, W)."""
+    """The reference's result for a block of shape (N, C, H, W)."""
     pixels = x.transpose(0, 2, 3, 1)
     size = x.shape[1]
     if method == "BN":

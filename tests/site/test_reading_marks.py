@@ -1,4 +1,4 @@
-"""The marks of what is read, in a real browser: kept, counted, taken away, and no more."""
+"""The reading marks in a real browser: stored, counted and removed."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

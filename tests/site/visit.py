@@ -1,4 +1,4 @@
-"""Opens a page in the browser and notes what a reader would not see: requests and errors."""
+"""Opens a page in the browser and records what readers don't see: requests and errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ AT_REST = "document.getAnimations().every((one) => one.playState !== 'running')"
 
 
 def next_frame(page: Page) -> None:
-    """Wait until the browser has drawn what it has to draw."""
+    """Wait until the browser has finished drawing."""
     page.evaluate(f"() => {NEXT_FRAME}")
 
 
@@ -53,7 +53,7 @@ def layout_shift(page: Page) -> float:
 
 
 def switch_to(page: Page, mode: str) -> None:
-    """Let the system change between light and dark mode, and the page follow."""
+    """Switch the system between light and dark mode, and let the page follow."""
     page.emulate_media(color_scheme="dark" if mode == "dark" else "light")
     expect(page.locator("html")).to_have_attribute("data-theme", mode)
     page.wait_for_function(AT_REST)
@@ -62,7 +62,7 @@ def switch_to(page: Page, mode: str) -> None:
 
 @dataclass
 class Visit:
-    """A page that is open, and what went on while it loaded."""
+    """An open page, and what happened while it loaded."""
 
     page: Page
     base: str
@@ -72,7 +72,7 @@ class Visit:
     loaded: set[str] = field(default_factory=set)
 
     def read_through(self) -> None:
-        """Scroll to the end and back, so that all that loads late is loaded."""
+        """Scroll to the end and back, so that everything that loads lazily is loaded."""
         # The first scroll event lays out what was put off; a short page has nothing to scroll.
         self.page.evaluate("dispatchEvent(new Event('scroll'))")
         self.page.wait_for_function(LAID_OUT)
@@ -80,7 +80,7 @@ class Visit:
         self.page.wait_for_load_state("networkidle")
 
     def faults(self) -> list[str]:
-        """Whatever went wrong so far, a line each."""
+        """Everything that has gone wrong so far, one per line."""
         return [
             *(f"asks another host: {url}" for url in self.foreign),
             *(f"not loaded: {url}" for url in self.failed),
@@ -111,7 +111,7 @@ def visit(
     script: bool = True,
     reduced_motion: bool = False,
 ) -> Iterator[Visit]:
-    """Open a page of the site in a fresh context, as a reader who comes for the first time."""
+    """Open a page of the site in a fresh context, like a first-time visitor."""
     context = browser.new_context(
         viewport={"width": width, "height": 800},
         color_scheme="dark" if mode == "dark" else "light",
