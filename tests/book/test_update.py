@@ -94,7 +94,7 @@ def test_what_a_resolution_pins() -> None:
         ("error: Request failed\n Caused by: error sending request for url", "cannot be reached"),
         (
             "x No solution found:\n  Because a<2 and b>3, no",
-            "fit together: x No solution found: Because a<2 and b>3, no",
+            "compatible versions: x No solution found: Because a<2 and b>3, no",
         ),
     ],
 )
