@@ -33,13 +33,13 @@ def check_growth(factor: Any = None, left: Any = None, cure: Any = None) -> str:
 
     Example:
         >>> check_growth(factor=1 / 6)
-        Not yet. That's the ratio of the variances. Take its root.
+        Not yet. That's the ratio of the variances. Take its square root.
     """
     judge(
         as_array(factor, (), "Your factor"),
         FACTOR,
         {
-            "That's the ratio of the variances. Take its root.": 1 / 6,
+            "That's the ratio of the variances. Take its square root.": 1 / 6,
             "That's upside down: PyTorch's weights are smaller than those that keep the size.": (
                 1 / FACTOR
             ),
@@ -72,7 +72,7 @@ def check_growth(factor: Any = None, left: Any = None, cure: Any = None) -> str:
         1 / FACTOR,
         {
             "That makes the weights smaller still.": FACTOR,
-            "6 is what the variance has to be multiplied by. The weights take its root.": 6.0,
+            "The variance has to be multiplied by 6, and the weights by its square root.": 6.0,
         },
         otherwise="The factor of a layer has to become 1: divide by what it is now.",
         tolerance=0.06,
@@ -122,7 +122,7 @@ START_MISTAKES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType
         "It measures before the ReLU. The size after it should be 1.": _before_relu,
         "It divides by the standard deviation of the features. Their size here is the root mean "
         "square.": lambda weights, images: _rescaled(weights, images, lambda h: float(h.std())),
-        "It divides by the mean square. Take the root.": (
+        "It divides by the mean square. Take the square root.": (
             lambda weights, images: _rescaled(weights, images, lambda h: float((h**2).mean()))
         ),
         "It looks only at the weights. How large the signals get depends on the images, too.": (

@@ -74,7 +74,7 @@ ANSWERS = {
         ("factor ** 30", 0.41, 1e-6),
         ("cure is still missing", 0.41, 2e-12),
         ("smaller still", 0.41, 2e-12, 0.41),
-        ("The weights take its root", 0.41, 2e-12, 6),
+        ("the weights by its square root", 0.41, 2e-12, 6),
         ("has to become 1", 0.41, 2e-12, 2),
     ],
     exercises.check_start: [
