@@ -77,12 +77,12 @@ def _slope(d: float, eps: float) -> float:
 def _slope_mistakes(d: float, eps: float) -> dict[str, float]:
     root = float(np.sqrt(d**2 + eps))
     return {
-        "You treated the root as a constant. It depends on d, too.": 1 / root,
+        "You treated the square root as a constant. It depends on d, too.": 1 / root,
         "That's the second term of the product rule alone. The first is 1 over the root.": (
             -(d**2) / root**3
         ),
         "The two terms have opposite signs: the root grows with d.": 1 / root + d**2 / root**3,
-        "The power is off: the derivative of u to the power -1/2 has the power -3/2.": (
+        "The exponent is off: the derivative of u to the power -1/2 has the exponent -3/2.": (
             eps / root**2
         ),
         "The derivative of d squared is 2d; the factor 2 cancels the 1/2.": (
@@ -103,7 +103,7 @@ def check_slope(function: Callable[[float, float], Any]) -> str:
 
     Example:
         >>> check_slope(lambda d, eps: (d**2 + eps) ** -0.5)
-        Not yet. You treated the root as a constant. It depends on d, too.
+        Not yet. You treated the square root as a constant. It depends on d, too.
     """
     for d, eps in SLOPE_CASES:
         answer = run_answer(function, d, eps, context=f"d = {d}, eps = {eps}")

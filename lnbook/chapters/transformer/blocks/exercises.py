@@ -133,7 +133,7 @@ def check_branch_scale(variance: Callable[[int, float], Any], factor: Callable[[
             otherwise=f"For K = {k}, your factor doesn't end at a variance of 1 + v.",
             tolerance=1e-6,
         )
-    return "Scaled by one over the root of their number, the branches add v in total."
+    return "Scaled by one over the square root of their number, the branches add v in total."
 
 
 Merge = Callable[[Tensor, Tensor], Tensor]
@@ -147,7 +147,7 @@ MASK_MISTAKES: dict[str, Merge] = {
     "Your mask hides a key only where both masks hide it. One is enough.": (
         lambda hidden, keys: ~(hidden & keys)
     ),
-    "Your mask hides padded queries. Padding belongs on the last axis, that of the keys.": (
+    "Your mask hides padded queries. Padding belongs on the last axis, the axis of the keys.": (
         lambda hidden, keys: ~(hidden | keys.mT)
     ),
     "Your mask inverts only attn_mask.": lambda hidden, keys: ~hidden & keys,
@@ -281,7 +281,7 @@ def _pre(
     on_stream: tuple[bool, bool] = (False, False),
     residual: tuple[bool, bool] = (True, True),
 ) -> Array:
-    """A Pre-LN block, possibly with faults: the norm each branch reads, the stream, the sum."""
+    """A Pre-LN block, possibly with bugs: the norm that each branch reads, the stream, the sum."""
     parts = PreLNBlock(D_MODEL, NHEAD, FEED_FORWARD, 0.0, dtype=torch.float64)
     parts.load_state_dict(right.state_dict())
     branches: tuple[Callable[[Tensor], Tensor], ...]

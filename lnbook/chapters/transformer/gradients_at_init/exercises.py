@@ -103,7 +103,7 @@ of at least 1/4, it mustn't be longer.
             {
                 "the lower bound only says that the stream isn't shorter. For a factor of at least "
                 "1/4, it mustn't be longer.": 30,
-                "the factor has a root: it's 1/4 when the squared length is 16 d.": 2,
+                "the factor is a square root: it's 1/4 when the squared length is 16 d.": 2,
                 "one block too many. For 11 blocks, the upper bound is 17.5 d.": 11,
             },
         ),
@@ -114,7 +114,7 @@ of at least 1/4, it mustn't be longer.
             {
                 "the upper bound only says that the stream isn't longer. For a factor of at most "
                 "1/4, it mustn't be shorter.": 10,
-                "the factor has a root: it's 1/4 when the squared length is 16 d.": 6,
+                "the factor is a square root: it's 1/4 when the squared length is 16 d.": 6,
                 "that leaves out the input, which already has a squared length of d.": 32,
                 "one block too many. 30 are enough.": 31,
             },

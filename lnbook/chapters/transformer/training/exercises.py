@@ -62,7 +62,7 @@ UPDATE_MISTAKES = {
 def check_second_updates(same: Any = None, flipped: Any = None, zero: Any = None) -> str:
     """Check what Adam adds to a parameter in step 2, in units of the learning rate.
 
-    The gradient of step 1 is g > 0. Two digits after the point are enough.
+    The gradient of step 1 is g > 0. Two decimals are enough.
 
     Args:
         same: the update if the gradient of step 2 is g again.
@@ -96,7 +96,7 @@ POST_MISTAKES: dict[str, Share] = {
         lambda s, a, k: s / (1 + k * a)
     ),
     "Your Post-LN share is that after a single block.": lambda s, a, k: s / (1 + a),
-    "Your Post-LN share has a root too many: it's about squared lengths, and so is a.": (
+    "Your Post-LN share has one square root too many: it's about squared lengths, and so is a.": (
         lambda s, a, k: s / (1 + a) ** (k / 2)
     ),
     "Your Post-LN share doesn't depend on S, the share at the start.": (
@@ -116,7 +116,7 @@ PRE_MISTAKES: dict[str, Share] = {
     "Your Pre-LN share doesn't depend on S, the share at the start.": (
         lambda _s, a, k: 1 / (1 + k * a)
     ),
-    "Your Pre-LN share has a root too many: it's about squared lengths, and so is a.": (
+    "Your Pre-LN share has one square root too many: it's about squared lengths, and so is a.": (
         lambda s, a, k: s / (1 + k * a) ** 0.5
     ),
 }

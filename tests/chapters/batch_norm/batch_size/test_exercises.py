@@ -45,10 +45,10 @@ TOLD = {
     exercises.check_slope: [
         ((lambda d, eps: eps / (d**2 + eps) ** 1.5,), RIGHT),
         ((lambda d, eps: (d**2 + eps) ** -0.5 - d**2 * (d**2 + eps) ** -1.5,), RIGHT),
-        ((lambda d, eps: (d**2 + eps) ** -0.5,), "You treated the root as a constant"),
+        ((lambda d, eps: (d**2 + eps) ** -0.5,), "You treated the square root as a constant"),
         ((lambda d, eps: -(d**2) * (d**2 + eps) ** -1.5,), "the second term of the product rule"),
         ((lambda d, eps: (eps + 2 * d**2) / (d**2 + eps) ** 1.5,), "opposite signs"),
-        ((lambda d, eps: eps / (d**2 + eps),), "The power is off"),
+        ((lambda d, eps: eps / (d**2 + eps),), "The exponent is off"),
         ((lambda d, eps: (eps + d**2 / 2) / (d**2 + eps) ** 1.5,), "the factor 2 cancels"),
         ((lambda d, eps: d / (d**2 + eps) ** 0.5,), "That's the output itself"),
         (
