@@ -1,6 +1,6 @@
 """Sphinx extension: figures to play with.
 
-A page says which one, what is to be seen for whoever cannot see it, and a caption:
+A page names the figure and gives it alt text and a caption:
 
     ```{playground} norm
     :alt: What the figure shows.
@@ -59,10 +59,10 @@ class PlaygroundDrawing(nodes.General, nodes.Element):  # type: ignore[misc]
     """A figure of the playground.
 
     Attributes:
-        kind: which one.
-        alt: what is to be seen.
+        kind: the name of the figure.
+        alt: its alt text.
         page: the HTML of its first state.
-        picture: its drawing alone, an SVG that can stand by itself.
+        picture: its drawing alone, as a self-contained SVG.
     """
 
 

@@ -106,7 +106,7 @@ WORST_MISTAKES: dict[str, Callable[[float, float], float]] = {
 
 
 @checker
-def check_padded_variance(ratio: Any = None, worst_share: Callable[..., Any] | None = None) -> str:
+def check_padded_variance(ratio: Any = None, worst_share: Any = None) -> str:
     r"""Check when padding raises the variance of a feature, and which share raises it most.
 
     .. math::

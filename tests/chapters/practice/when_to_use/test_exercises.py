@@ -24,7 +24,7 @@ def test_choices_wrong(name: str) -> None:
         assert verdict.correct == (word in good)
         if word not in good:
             message = refusal(verdict)
-            assert message.startswith(f"{name}: {messages.get(word, 'That doesn')}")
+            assert message.startswith(f"{name}: {messages.get(word, 'That does')}")
     assert set(messages) <= set(exercises.WORDS) - set(good)
     for odd in ("layernorm", ["LN"]):
         message = refusal(exercises.check_choices(**RIGHT | {name: odd}))
