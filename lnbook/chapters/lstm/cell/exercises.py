@@ -115,7 +115,7 @@ cell: divide by its standard deviation.
         [as_array(ba, (), "The share in Ba's cell"), as_array(carried, (), "The carried share")]
     )
     if not (answer > 0).all():
-        raise NotYet("Both shares are positive: the start is divided, but never gone.")
+        raise NotYet("Both shares are positive: the start shrinks but never disappears.")
     judge(
         np.log(answer),
         np.log([IN_BA, IN_CARRIED]),

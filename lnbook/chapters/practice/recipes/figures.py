@@ -1,4 +1,4 @@
-"""The figures of the chapter of recipes."""
+"""The figures of the chapter with recipes."""
 
 from __future__ import annotations
 

@@ -216,10 +216,10 @@ VARIANCE_MISTAKES: Mapping[str, Callable[[Array, float], Array]] = MappingProxyT
         "You divided by the fraction that is dropped. What is kept is divided by 1 - p.": (
             lambda h, p: _ratio(h, 1 / p, 1.0)
         ),
-        "That is the other way around: the variance in evaluation goes into the numerator.": (
+        "That's the other way around: the variance in evaluation goes in the numerator.": (
             lambda h, p: 1 / _left(h, p)
         ),
-        "That is a ratio of standard deviations. The question asks for the variance.": (
+        "That's a ratio of standard deviations. The question asks for the variance.": (
             lambda h, p: np.sqrt(_left(h, p))
         ),
         "Squares grow by the square of 1 / (1 - p), but only a fraction 1 - p of them is kept.": (
@@ -293,7 +293,7 @@ class Block(nn.Module):
 
 # What to say about a block that isn't the identity, by what was set to 0.
 NO_IDENTITY = {
-    "norm1.weight": "That is the gain of the first norm. The last one ends the branch.",
+    "norm1.weight": "That's the gain of the first norm. The last one ends the branch.",
     "linear2.weight": "The branch ends in a norm. It makes the bias of the last linear layer "
     "large.",
 }
