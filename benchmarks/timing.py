@@ -37,11 +37,11 @@ class Timing:
     """How long one way took, and how that compares with the first way.
 
     Attributes:
-        name: the name of the way.
-            milliseconds: the median time of one call.
-            ratio: its time divided by the first way's time; the median over the rounds.
-            low: a quarter of the ratios are below this.
-            high: a quarter of the ratios are above this.
+        name: what this way of computing it is called.
+        milliseconds: the median time of one call.
+        ratio: its time divided by the first way's time; the median over the rounds.
+        low: a quarter of the ratios are below this.
+        high: a quarter of the ratios are above this.
     """
 
     name: str

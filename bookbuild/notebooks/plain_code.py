@@ -21,7 +21,7 @@ GENERATOR = "rng"  # code that draws from it must stay, or all later random numb
 
 
 def without_glue(sources: Sequence[tuple[str, bool]]) -> list[str]:
-    """The sources of code cells without pasting; empty if the cell isn't needed.
+    """The source of each code cell with pasting removed; empty if the cell isn't needed.
 
     Args:
         sources: each cell's source, and whether the site hides the cell.

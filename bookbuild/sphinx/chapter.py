@@ -131,7 +131,7 @@ def _map(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
     return {"parts": [(caption, chapters) for caption, chapters in parts if chapters]}
 
 
-# The directives for the home page, and what their templates are given.
+# The directives for the home page, and the functions that compute their templates' variables.
 PARTS: dict[str, Callable[[Sphinx, Course, str], dict[str, Any]]] = {
     "course-start": _chapters,
     "course-tracks": _tracks,

@@ -222,7 +222,7 @@ def test_a_text_without_a_form_in_markdown_is_an_error() -> None:
 def test_what_cannot_be_written_in_markdown_is_an_error() -> None:
     row = nodes.row("", nodes.entry("", morecols=1))
     group = nodes.tgroup("", nodes.colspec(), nodes.tbody("", row))
-    with pytest.raises(UnknownNodeError, match="joined cells"):
+    with pytest.raises(UnknownNodeError, match="merged cells"):
         list(writer().blocks(nodes.table("", group)))
     cell = nodes.container(nb_element="cell_code", cell_index=7)
     with pytest.raises(UnknownNodeError, match="code cell 7 is inside a list"):

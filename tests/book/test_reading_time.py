@@ -99,4 +99,4 @@ def test_the_text_gives_the_rule(book: Book) -> None:
         f"displayed equation, and {SECONDS['figure']} per figure"
     )
     assert rule in text
-    assert f"at {MINUTES_PER_EXERCISE} minutes each" in text
+    assert f"Each exercise adds {MINUTES_PER_EXERCISE} minutes" in text

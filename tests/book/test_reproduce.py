@@ -133,7 +133,9 @@ def test_kernels_without_the_noise_they_should_have_are_an_error(
 def test_what_is_not_there_is_refused_before_anything_runs(small: SmallBook) -> None:
     with pytest.raises(BookError, match="no chapter named gone; choose from part/chapter"):
         reproduce.reproduce(small.book, ["gone"], [], only_changed=False)
-    with pytest.raises(BookError, match="called avx1024; there are: default, two-threads, sse"):
+    with pytest.raises(
+        BookError, match="no setting named avx1024; choose from default, two-threads, sse"
+    ):
         reproduce.reproduce(small.book, [], ["avx1024"], only_changed=False)
 
 

@@ -83,7 +83,7 @@ def test_it_runs_from_the_standard_library_alone() -> None:
 @pytest.mark.parametrize(
     ("asked", "platform", "gpu", "answers", "index", "told"),
     [
-        ("", "linux", False, True, CPU_INDEX, "without CUDA"),
+        ("", "linux", False, True, CPU_INDEX, "CPU-only"),
         ("", "linux", False, False, None, "does not answer"),
         ("", "linux", True, True, None, None),
         ("", "darwin", False, True, None, None),
