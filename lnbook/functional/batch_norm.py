@@ -88,7 +88,7 @@ def batch_norm(
 
     x = input.to(computing_dtype(input.dtype)).contiguous()
     others = (0, *range(2, x.ndim))  # all dimensions except the channels
-    column = (1, -1, *[1] * (x.ndim - 2))  # shape in which a vector of channels broadcasts
+    column = (1, -1, *[1] * (x.ndim - 2))  # broadcasts one value per channel
     if training:
         mean, centered, variance = _batch_statistics(x, others)
         count = x.numel() // max(1, x.shape[1])

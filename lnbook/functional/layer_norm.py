@@ -119,7 +119,7 @@ def layer_norm_backward(
 
     Returns:
         The gradients of the input, in its dtype, and of weight and bias, in the dtype of
-        `weight` (of `input` without one); the last two have shape `normalized_shape`.
+        `weight` (or of `input`, if there's none); the last two have shape `normalized_shape`.
 
     Raises:
         TypeError: as in `layer_norm`.

@@ -148,7 +148,7 @@ def _forward(
             y[block] = result
         found.append(statistics)
     mean, norm, rstd = (torch.cat(columns) for columns in zip(*found, strict=True))
-    # Constant rows have a deviation near 0, so they count as far too.
+    # Constant rows have a deviation near 0, so `far` includes them too.
     far = (mean.abs() > norm * (FAR / math.sqrt(rows.shape[1]))).squeeze(1)
     if not far.any():
         return y, (mean, None, rstd)

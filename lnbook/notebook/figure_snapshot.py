@@ -32,10 +32,10 @@ from lnbook.notebook.style import COLORS
 
 __all__ = ["describe"]
 
-DIGITS = 5  # of a number that is not on an axis
+DIGITS = 5  # for numbers that aren't on an axis
 FINEST = 4  # digits relative to an axis's length: less than a tenth of a pixel in the drawing
-# Up to rounding error, a mean of recorded numbers can be exactly halfway between two positions:
-# rounding it to this many digits first makes it go the same way everywhere.
+# A mean of recorded numbers can be halfway between two positions, give or take a rounding error:
+# rounding it to this many digits first makes it go the same way on every machine.
 SETTLED = 10
 NAMES = {drawn.lower(): name for name, drawn in COLORS.items()}
 

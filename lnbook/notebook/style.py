@@ -143,8 +143,8 @@ def line_style(which: str | int, **other: Any) -> dict[str, Any]:
     """Return the style of a line as keyword arguments of `Axes.plot`.
 
     Args:
-        which: what the line represents, as a name in `COLORS`; or, if it is nothing in particular,
-            its number, from 0. The styles repeat after seven lines.
+        which: what the line represents, as a name in `COLORS`; or, for a generic series, its
+            number, from 0. The styles repeat after seven lines.
         other: options to override.
 
     Example:

@@ -1,4 +1,4 @@
-r"""One time step of each LSTM, written like its equations: the version shown in chapters.
+r"""One time step of each LSTM, written just like its equations; chapters show this version.
 
 Notation, the same in every function: :math:`a` holds the summed inputs of the four gates, in
 PyTorch's order input :math:`i`, forget :math:`f`, candidate :math:`g`, output :math:`o`;

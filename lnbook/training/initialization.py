@@ -29,8 +29,8 @@ def initialize_(module: AnyModule, rng: np.random.Generator) -> AnyModule:
     layers, keep their values. Source: PyTorch, `nn.Linear` and `nn.Embedding`.
 
     Args:
-        module: any model. Its parts are initialized in the order of `modules()`.
-        rng: generator of the values.
+        module: any model. Its submodules are initialized in the order of `modules()`.
+        rng: random number generator.
 
     Returns:
         `module`.

@@ -97,7 +97,7 @@ def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array:
         what: what to call the answer, for example "Your mean".
 
     Raises:
-        NotYet: the answer is missing, is something else, or contains NaN or infinity.
+        NotYet: the answer is missing, has the wrong type or shape, or contains NaN or infinity.
 
     Example:
         >>> as_array([1, 2.5], (2,), "Your row")

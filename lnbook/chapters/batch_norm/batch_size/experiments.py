@@ -87,7 +87,7 @@ def _norm(norm: str, eps: float) -> nn.Module:
 class Ghost(nn.Module):
     """Batch normalization over parts of a batch, each with its own statistics.
 
-    In evaluation it behaves like the given batch normalization. Source: Hoffer et al. 2017,
+    In evaluation mode it behaves like the given batch normalization. Source: Hoffer et al. 2017,
     "ghost batch normalization".
 
     Args:

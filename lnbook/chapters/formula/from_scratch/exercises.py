@@ -40,7 +40,7 @@ HINTS = {
 
 @checker
 def check_test(test: Callable[[type[nn.Module]], Any]) -> str:
-    """Check a test of LayerNorm modules: right ones must pass it, and twelve wrong ones must fail.
+    """Check a test of LayerNorm modules: correct ones must pass, and twelve buggy ones must fail.
 
     A test accepts a module by returning True, or by returning nothing and raising no error. It
     rejects a module by returning False or by raising an error, as `assert` does.

@@ -70,7 +70,7 @@ SHADES_WRONG = {
 
 @checker
 def check_shades(letters: Any = None) -> str:
-    """Check which inputs let a cell with a norm on the input's part see the shade of a pixel.
+    """Check which inputs let Ba's cell tell the shades of a pixel apart.
 
     Args:
         letters: all that apply, as a string such as "ac" or as a list of letters.

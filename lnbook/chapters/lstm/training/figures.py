@@ -86,7 +86,7 @@ def by_rate(
     Args:
         panels: for each panel the name of its score, and for each line its name and, by
             learning rate, the scores of all seeds, `(S,)`.
-        log: the panels in which the scale of scores is logarithmic.
+        log: the panels that show scores on a logarithmic scale.
 
     Returns:
         Panels, one below the other: a line with markers through the means, and a faint point for

@@ -31,7 +31,7 @@ def check_decayed_gain(gain: Any = None) -> str:
         \gamma_{t+1} = \gamma_t - \eta \lambda \gamma_t
         \quad\Longrightarrow\quad \gamma_T = (1 - \eta \lambda)^T
 
-    Source: Loshchilov and Hutter 2019, with PyTorch's product of learning rate and decay.
+    Source: Loshchilov and Hutter 2019, with learning rate times decay, as in PyTorch.
 
     Args:
         gain: one number, to two digits or more.

@@ -26,7 +26,7 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
         largest; and a thin line at 1, where gains start.
 
     Raises:
-        ValueError: if there are no ways or more than three, or a shape doesn't fit.
+        ValueError: if `gains` is empty or has more than three entries, or a shape doesn't fit.
 
     Example:
         >>> figure = gains_over_training([0, 50], {"decay": [[1.0, 0.8], [1.0, 0.6]]})

@@ -149,7 +149,7 @@ def kept_bytes(call: Callable[[], Any], *given: Tensor) -> int:
 
     Args:
         call: runs the forward pass.
-        given: tensors that are there in any case, such as input and parameters; not counted.
+        given: tensors that exist anyway, such as the input and parameters; not counted.
 
     Returns:
         The bytes, each piece of memory counted once.
@@ -178,10 +178,10 @@ def variance_form(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) ->
     r"""Normalize the last dimension with `var`, as you'd first write it; autograd does the rest.
 
     Args:
-        x: input of shape `(*, H)`, of a floating-point dtype.
+        x: floating-point input of shape `(*, H)`.
         weight: :math:`\gamma`, of shape `(H,)`.
         bias: :math:`\beta`, of shape `(H,)`.
-        eps: what is added to the variance.
+        eps: value added to the variance.
 
     Example:
         >>> one, zero = torch.ones(2), torch.zeros(2)
@@ -373,8 +373,8 @@ def lstm_naive(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 
     Args:
         x: sequences of shape `(L, N, I)`: time steps first.
-        p: parameters, named as `lstm_parameters` does, of the dtype of `x`.
-        eps: what is added to the variances.
+        p: parameters, with the names from `lstm_parameters` and the dtype of `x`.
+        eps: value added to each variance.
 
     Returns:
         The hidden states of all steps, of shape `(L, N, H)`.
@@ -629,7 +629,7 @@ def _norm_backward(
 class HandwrittenLSTM(torch.autograd.Function):
     """`keep_forward` and `lstm_by_hand` as an autograd function.
 
-    `apply(x, eps, *parameters)`, with the values of `lstm_parameters` in their order.
+    Call `apply(x, eps, *parameters)` with the values of `lstm_parameters`, in the same order.
 
     Example:
         >>> p = lstm_parameters(1, 4)

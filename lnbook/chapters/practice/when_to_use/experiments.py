@@ -183,8 +183,8 @@ def train_plain(
 ) -> Array:
     """Train plain networks on digits, with a LayerNorm before or after each ReLU, or none.
 
-    The hidden layers have 32 features. A seed determines weights and batches, so that the three
-    places start alike and see the same images. Adam, batches of 32.
+    The hidden layers have 32 features. A seed determines weights and batches, so the three
+    places start with the same weights and see the same images. Adam, batches of 32.
 
     Args:
         place: "none", "before" (linear, norm, ReLU) or "after" (linear, ReLU, norm).

@@ -32,7 +32,7 @@ WEIGHTS, ORDER = range(2)  # each use of a seed has a generator of its own
 
 
 class DeepNetworks(nn.Module):
-    r"""Deep networks side by side: each layer is linear, normalized if asked for, and a ReLU.
+    r"""Deep networks side by side: each hidden layer is linear, then an optional norm and a ReLU.
 
     The weights of a hidden layer with :math:`n` inputs start with the standard deviation
     :math:`s \sqrt{2/n}`, those of the last layer with :math:`\sqrt{1/n}`; biases start at 0.

@@ -159,7 +159,7 @@ def by_rate(
         rates = sorted({rate for losses in lines.values() for rate in losses})
         styles = line_styles(lines)
         for number, (label, losses) in enumerate(lines.items()):
-            shift = 1.06 ** (2 * number - len(lines) + 1)  # beside each other, not on each other
+            shift = 1.06 ** (2 * number - len(lines) + 1)  # side by side, not overlapping
             _runs(axes, label, losses, styles[label], top, shift)
         for name, level in levels.items():
             axes.axhline(level, color=MUTED, linestyle=LEVEL, linewidth=1.6)

@@ -77,7 +77,7 @@ def sameness_under_dropout(
         block: `PostLNBlock` or `PreLNBlock`.
         where: `"branch"` or `"stream"`.
         depth: the number of blocks.
-        share: the share that's dropped, at least 0 and less than 1.
+        share: the dropout probability, at least 0 and less than 1.
         seed: determines weights, input and dropout.
 
     Returns:

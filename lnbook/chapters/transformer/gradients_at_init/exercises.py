@@ -92,8 +92,8 @@ def check_depths(at_least: Any = None, at_most: Any = None) -> str:
 
     Example:
         >>> check_depths(at_least=30)
-        Not yet. at_least: the lower bound only says that the stream isn't shorter. For a factor \
-of at least 1/4, it mustn't be longer.
+        Not yet. at_least: the lower bound only says that the stream isn't shorter. A factor \
+of at least 1/4 requires that it isn't longer.
     """
     for name, answer, right, mistakes in (
         (
@@ -101,8 +101,8 @@ of at least 1/4, it mustn't be longer.
             at_least,
             10,
             {
-                "the lower bound only says that the stream isn't shorter. For a factor of at least "
-                "1/4, it mustn't be longer.": 30,
+                "the lower bound only says that the stream isn't shorter. A factor of at least "
+                "1/4 requires that it isn't longer.": 30,
                 "the factor is a square root: it's 1/4 when the squared length is 16 d.": 2,
                 "one block too many. For 11 blocks, the upper bound is 17.5 d.": 11,
             },
@@ -112,8 +112,8 @@ of at least 1/4, it mustn't be longer.
             at_most,
             30,
             {
-                "the upper bound only says that the stream isn't longer. For a factor of at most "
-                "1/4, it mustn't be shorter.": 10,
+                "the upper bound only says that the stream isn't longer. A factor of at most "
+                "1/4 requires that it isn't shorter.": 10,
                 "the factor is a square root: it's 1/4 when the squared length is 16 d.": 6,
                 "that leaves out the input, which already has a squared length of d.": 32,
                 "one block too many. 30 are enough.": 31,
