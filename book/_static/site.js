@@ -181,7 +181,7 @@
    */
   function setUpScrolling() {
     const codes = all("article pre");
-    const boxes = all("article div.math, article .pst-scrollable-table-container");
+    const boxes = all("article div.math, article .pst-scrollable-table-container, article .cell_output .text_html");
     const reach = (element, scrolls) => {
       if (scrolls) element.tabIndex = 0;
       else element.removeAttribute("tabindex");
