@@ -45,7 +45,8 @@ def texts() -> list[Path]:
     """What people wrote: not this list, and no executed notebook."""
     inside = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in ENDINGS]
     top = [p for p in ROOT.glob("*.md") if not p.name.startswith("THIRD-PARTY")]
-    return sorted(p for p in inside + top if p != Path(__file__))
+    ours = (p for p in inside + top if "node_modules" not in p.parts)
+    return sorted(p for p in ours if p != Path(__file__))
 
 
 def test_no_relics() -> None:
