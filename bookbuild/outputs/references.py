@@ -16,7 +16,7 @@ from bookbuild.outputs.execute import execute_all
 def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
     """Update the references of the chapters that changed, of the named chapters, or of all.
 
-    Either all of them are updated or, if one chapter fails, none.
+    If a chapter fails, no reference is updated.
 
     Raises:
         BookError: if a name isn't the name of a chapter, or a chapter fails.

@@ -148,7 +148,7 @@ def draw(folder: Path, kind: str, start: dict[str, Any]) -> dict[str, str]:
 
 
 def _with_shade(match: re.Match[str]) -> str:
-    """A color that has a shade where there is no style sheet: in a notebook, and on paper."""
+    """A color with a fallback for notebooks and print, which have no style sheet."""
     return f"var({match[1]}, {_SHADES[match[1]]})"
 
 
