@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import json
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -59,10 +61,11 @@ def pins(book: Book) -> dict[str, str]:
 
 
 def package_digest(book: Book, chapter: Chapter) -> str:
-    """The digest of the lnbook modules that a chapter imports, directly or indirectly.
+    """The digest of the code in the lnbook modules that a chapter imports, directly or indirectly.
 
-    It includes measurements that the chapter or one of these modules names, and the colors and
-    styles that figures are drawn with, but not the shades in which the site shows them.
+    Docstrings and comments don't count. Measurements that the chapter or one of these modules names
+    do, and so do the colors and styles that figures are drawn with, but not the shades in which the
+    site shows them.
     """
     found = modules(book, chapter)
     texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}
@@ -80,7 +83,39 @@ def package_digest(book: Book, chapter: Chapter) -> str:
         used[palette.name] = {
             name: shades["drawn"] for name, shades in colors.items() if "drawn" in shades
         }
-    return digest(texts | used)
+    return digest({name: code_only(text) for name, text in texts.items()} | used)
+
+
+def code_only(source: str) -> str:
+    """A module's source without docstrings, comments and blank lines.
+
+    Works on the text, because the syntax tree and the tokens of the same source differ between
+    versions of Python.
+    """
+    lines = source.splitlines()
+    kept = set()  # the lines of strings: a blank line counts there
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            lines[token.start[0] - 1] = token.line[: token.start[1]].rstrip()
+    for node in _nodes(source):
+        if isinstance(node, ast.Constant | ast.JoinedStr):
+            kept |= set(range(node.lineno - 1, node.end_lineno or node.lineno))
+    for node in _nodes(source):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            start, end = _docstring_lines(node)
+            lines[start:end] = [""] * (end - start)
+            kept -= set(range(start, end))
+    return "\n".join(line for i, line in enumerate(lines) if line.strip() or i in kept)
+
+
+def _docstring_lines(
+    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> tuple[int, int]:
+    """The first line of a docstring and the one after it, counted from 0; equal without one."""
+    if ast.get_docstring(node, clean=False) is None:
+        return 0, 0
+    text = node.body[0]
+    return text.lineno - 1, text.end_lineno or text.lineno
 
 
 def modules(book: Book, chapter: Chapter) -> dict[str, Path]:

@@ -14,24 +14,25 @@ from bookbuild.outputs.execute import execute_all
 
 
 def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
-    """Update the references of the chapters that changed, of the named chapters, or of all.
+    """Update the references of the named chapters only, of all, or of those that changed.
 
-    If a chapter fails, no reference is updated.
+    The named ones are executed even if nothing changed. If a chapter fails, no reference is
+    updated.
 
     Raises:
         BookError: if a name isn't the name of a chapter, or a chapter fails.
     """
     forced = book.named(names) if not everything else list(book.chapters)
     execute_all(book, forced, lambda chapter, nb: write_notebook(cache_path(book, chapter), nb))
-    executed = ensure(book)
-    for chapter in forced:  # if the reference is still valid, `ensure` has used it
-        executed[chapter.name] = read_notebook(cache_path(book, chapter)) or executed[chapter.name]
+    chapters = forced or book.chapters
+    executed = {} if forced else ensure(book)
     changed = 0
-    for chapter in book.chapters:
-        new = with_text_of(chapter, executed[chapter.name])
-        changed += _replace(book, chapter, new)
+    for chapter in chapters:
+        found = executed.get(chapter.name) or read_notebook(cache_path(book, chapter))
+        assert found is not None, "executed above"
+        changed += _replace(book, chapter, with_text_of(chapter, found))
     changed += _remove_orphans(book)
-    print(f"{changed} of {len(book.chapters)} reference(s) updated")
+    print(f"{changed} of {len(chapters)} reference(s) updated")
     if changed:
         print("Check the differences, then commit the references with the change that caused them.")
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bookbuild.book import Book
-from bookbuild.outputs.digest import modules, source_digest
+from bookbuild.outputs.digest import code_only, modules, source_digest
 from tests.book.small_book import CHAPTER, SmallBook
 
 
@@ -21,10 +21,13 @@ def digest_of(small: SmallBook) -> str:
         ("book/part/chapter.md", "2 * constants", "3 * constants", True),
         ("book/part/chapter.md", 'print("it is"', 'print("that is"', True),
         ("lnbook/constants.py", "HALF = 21", "HALF = 22", True),
+        ("lnbook/constants.py", "HALF = 21", 'HALF = 21\nTEXT = """a\n\nb"""', True),
         ("constraints.txt", "\nnumpy==", "\nnumpy==9.", True),
         ("constraints.txt", "\ntorch==", "\ntorch==9.", True),
         ("book/part/chapter.md", "The value.", "This is the value.", False),
         ("lnbook/unrelated.py", "OTHER = 1", "OTHER = 2", False),
+        ("lnbook/constants.py", "HALF = 21", "# Half of it.\n\nHALF = 21  # half", False),
+        ("lnbook/constants.py", "HALF = 21", '"""A\n\ndocstring."""\nHALF = 21', False),
         ("constraints.txt", "\nSphinx==", "\nSphinx==9.", False),
         ("book/index.md", "A small book", "The small book", False),
     ],
@@ -38,6 +41,23 @@ def test_what_outputs_follow_from(
     assert old in text
     path.write_text(text.replace(old, new))
     assert (digest_of(small) != before) == counts
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('"""Doc."""\n\nX = 1  # one\n', "X = 1"),
+        (
+            'class A:\n    """Doc.\n\n    More.\n    """\n\n    x = "# no"\n',
+            'class A:\n    x = "# no"',
+        ),
+        ('X = """a\n\n# b\n"""\n', 'X = """a\n\n# b\n"""'),
+        ("def f():\n    # Why.\n    return 1\n", "def f():\n    return 1"),
+        ('X = 1\n"not a docstring"\n', 'X = 1\n"not a docstring"'),
+    ],
+)
+def test_docstrings_and_comments_are_left_out(source: str, expected: str) -> None:
+    assert code_only(source) == expected
 
 
 @pytest.mark.parametrize(
