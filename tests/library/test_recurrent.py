@@ -157,7 +157,14 @@ def test_the_fused_loop_is_the_plain_one(variant, sizes, bias, chunk, monkeypatc
 
 @pytest.mark.parametrize("variant", NORMED)
 def test_the_fused_loop_in_float32_is_as_exact_as_the_plain_one(variant):
-    torch.manual_seed(0)
+    """Thirty steps amplify a last bit, so only the mean over many results tells the two apart."""
+    ratios = [ratio for seed in range(6) for ratio in ratios_of_errors(variant, seed)]
+    assert float(np.exp(np.mean(np.log(ratios)))) < 2.0
+
+
+def ratios_of_errors(variant, seed):
+    """How many times larger each float32 result's error is in the fused loop."""
+    torch.manual_seed(seed)
     lstm = LayerNormLSTM(16, 32, variant=variant)
     for name, parameter in lstm.named_parameters():
         if "norm" in name or "bias" in name:
@@ -171,10 +178,8 @@ def test_the_fused_loop_in_float32_is_as_exact_as_the_plain_one(variant):
     plain = results_and_gradients(plain_layer, variant, sizes, (*case, parameters))
     for kind, mine, its in zip(exact, fused, plain, strict=True):
         for tensor, found, other in zip(kind, mine, its, strict=True):
-            true = tensor.detach()
-            errors = [float((t.detach() - true).abs().max()) for t in (found, other)]
-            errors = [error / float(true.abs().max()) for error in errors]
-            assert errors[0] < 3.0 * errors[1] + 2e-6
+            errors = [float((t.detach() - tensor.detach()).abs().max()) for t in (found, other)]
+            yield errors[0] / errors[1]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
