@@ -115,7 +115,7 @@ def check_fold(fold: Fold) -> str:
     if not callable(fold):
         raise NotYet(f"Give the function itself, not {fold!r}.")
     rng = np.random.default_rng(2023)
-    # First a square matrix: there a mistake about rows and columns gives an answer too.
+    # A square matrix first: with it, even mixing up rows and columns gives an answer.
     for outputs, features in ((3, 3), (2, 4), (5, 3)):
         weight, beta = rng.normal(size=(outputs, features)), rng.normal(size=features)
         gamma = rng.uniform(0.5, 2.0, features)
@@ -244,7 +244,7 @@ def _swapped(state: Mapping[str, Any]) -> State:
 
 RENAME_MISTAKES: Mapping[str, Callable[[Mapping[str, Any]], State]] = MappingProxyType(
     {
-        "It replaces the words anywhere: 'alphabeta' became 'alphabias'.": _by_replacing,
+        "It replaces the words everywhere: 'alphabeta' became 'alphabias'.": _by_replacing,
         "It renames layer_scale.gamma, which isn't a norm and is still called gamma.": (
             _by_last_word
         ),

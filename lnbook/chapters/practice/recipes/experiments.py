@@ -1,6 +1,6 @@
 """The experiment of the recipe on weight decay: what decay does to the gains of LayerNorm.
 
-In float64, with random numbers from NumPy, so that it is the same on every processor.
+In float64, with random numbers from NumPy, so it's the same on every processor.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class DecayRun:
 def train_with_decay(
     decayed: str, weight_decay: float, seed: int = 0, steps: int = 200
 ) -> DecayRun:
-    """Train a small network with two LayerNorms on handwritten digits by AdamW.
+    """Train a small network with two LayerNorms on handwritten digits with AdamW.
 
     The network has two hidden layers of 32 features, each `relu(LayerNorm(W x + b))`, and a
     linear layer to ten classes. Batches of 64, learning rate 3e-3. Initial values and batches
-    depend on `seed` alone, so that runs that differ only in what decays can be compared.
+    depend only on `seed`, so runs that differ only in what decays can be compared.
 
     Args:
-        decayed: "nothing", "matrices" (what `decay_groups` decays) or "everything".
-        weight_decay: the decay of what decays.
+        decayed: "nothing", "matrices" (those that decay by `decay_groups`) or "everything".
+        weight_decay: the weight decay of these parameters.
         seed: the seed of initial values and batches.
         steps: how many updates.
 

@@ -18,8 +18,8 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
 
     Args:
         steps: the steps, shape `(T,)`.
-        gains: for each way to train, at most three, its label and the mean gains, one row per
-            seed, shape `(S, T)`.
+        gains: the label and the mean gains of each way to train, at most three; one row per seed,
+            shape `(S, T)`.
 
     Returns:
         For each way, a line for the mean over the seeds and a band from the smallest to the

@@ -1,4 +1,4 @@
-"""What the chapter of recipes says of PyTorch and ONNX Runtime holds for the versions in use."""
+"""What the recipes say about PyTorch and ONNX Runtime is true of the versions in use."""
 
 import io
 import logging
@@ -74,7 +74,7 @@ def exported() -> tuple[nn.LayerNorm, dict[int, onnx.ModelProto]]:
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     file = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of both exporters, about themselves
+        warnings.simplefilter("ignore")  # both exporters warn about themselves
         torch.onnx.export(layer, given, file, dynamo=False, opset_version=11)
         program = torch.onnx.export(layer, given, dynamo=True, opset_version=18, verbose=False)
     return layer, {11: onnx.load_from_string(file.getvalue()), 18: program.model_proto}
@@ -90,7 +90,7 @@ def run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("opset", [11, 18])
-def test_exported_norms_give_the_outputs_of_the_reference(exported, opset: int) -> None:
+def test_exported_norms_agree_with_the_reference(exported, opset: int) -> None:
     layer, models = exported
     nodes = [node.op_type for node in models[opset].graph.node]
     assert (nodes == ["LayerNormalization"]) == (opset == 18)
@@ -98,7 +98,7 @@ def test_exported_norms_give_the_outputs_of_the_reference(exported, opset: int) 
     np.testing.assert_allclose(run(models[opset], LARGE), expected(layer, LARGE), atol=1e-6)
 
 
-def test_a_chain_in_float16_loses_rows_of_large_deviations(exported) -> None:
+def test_a_chain_in_float16_loses_rows_with_large_deviations(exported) -> None:
     layer, models = exported
     chain, whole = (convert_float_to_float16(models[opset]) for opset in (11, 18))
     half, right = LARGE.astype(np.float16), expected(layer, LARGE)
@@ -114,7 +114,7 @@ def test_a_chain_in_float16_loses_rows_of_large_deviations(exported) -> None:
 
 
 def step(prepare: Callable[[nn.LayerNorm, torch.optim.Optimizer], None]) -> torch.Tensor:
-    """How far gamma is from 1 after what `prepare` does and one step of AdamW."""
+    """How far gamma is from 1 after `prepare` and one step of AdamW."""
     layer = nn.LayerNorm(4)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, weight_decay=0.1)
     prepare(layer, optimizer)
@@ -210,7 +210,7 @@ def test_state_dicts_load_both_ways_and_old_names_do_not() -> None:
 
 
 @pytest.mark.parametrize("kind", HALF, ids=str)
-def test_float32_around_a_norm_serves_rows_in_16_bits(kind: torch.dtype) -> None:
+def test_a_norm_in_float32_accepts_16_bit_rows(kind: torch.dtype) -> None:
     norm = randomized(nn.LayerNorm(8), torch.float32)
     x = torch.from_numpy(RNG.normal(size=(5, 8))).to(kind)
     y = nn.functional.layer_norm(x.float(), (8,), norm.weight, norm.bias, norm.eps).type_as(x)

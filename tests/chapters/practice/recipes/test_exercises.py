@@ -9,7 +9,7 @@ import torch
 from lnbook.chapters.practice.recipes import exercises
 
 
-def test_decayed_gain_right_is_what_adamw_leaves() -> None:
+def test_decayed_gain_right_agrees_with_adamw() -> None:
     gain = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))
     optimizer = torch.optim.AdamW([gain], lr=0.001, weight_decay=0.1)
     gain.grad = torch.zeros_like(gain)

@@ -1,4 +1,4 @@
-"""The experiment on weight decay: what decays is what it says, and runs can be compared."""
+"""The experiment on weight decay: the right parameters decay, and runs can be compared."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from lnbook.chapters.practice.recipes import experiments
 from lnbook.chapters.practice.recipes.experiments import train_with_decay
 
 
-def test_a_run_repeats_itself() -> None:
+def test_runs_are_repeatable() -> None:
     first = train_with_decay("everything", 0.1, seed=1, steps=60)
     assert first == train_with_decay("everything", 0.1, seed=1, steps=60)
     assert first.steps == (0, 50, 60)
@@ -26,6 +26,6 @@ def test_only_the_decay_of_everything_shrinks_the_gains() -> None:
     assert gains["matrices"] != gains["nothing"], "the matrices decayed"
 
 
-def test_what_decays_must_be_known() -> None:
+def test_unknown_names_are_rejected() -> None:
     with pytest.raises(ValueError, match="one of nothing, matrices, everything, but got 'all'"):
         train_with_decay("all", 0.1)
