@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 FEATURES = 8
 
 WORDS = ("LN", "RMSNorm", "BN", "GN", "IN", "none", "keep")
-# For each model the good answers, and what to say about the others that call for a reply.
+# For each model, the good answers, and replies to wrong ones that deserve an explanation.
 CHOICES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = MappingProxyType(
     {
         "a": (
@@ -136,7 +136,7 @@ def check_choices(
 BIAS = (5.0, 2.0, -1.0)
 CENTERED = (3.0, 0.0, -3.0)
 NOTHING = (0.0, 0.0, 0.0)
-# For each norm the shortest bias, and what to say about other answers.
+# For each norm, the shortest bias, and what to say about other answers.
 BIASES: Mapping[str, tuple[tuple[float, ...], Mapping[str, tuple[float, ...]]]] = MappingProxyType(
     {
         "layer_norm": (

@@ -1,8 +1,8 @@
 """The experiments of the chapter on when to use LayerNorm: small networks on digits.
 
-Networks of one setting and several seeds are trained side by side, as one model of inputs
-`(S, N, H)`, which takes a fraction of the time of one after the other. All runs are in float64,
-and their random numbers come from NumPy, so that they are the same on every processor.
+Networks that differ only in their seeds are trained side by side, as one model with inputs of
+shape `(S, N, H)`, which takes a fraction of the time of training them one by one. All runs are in
+float64, and their random numbers come from NumPy, so they're the same on every processor.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WEIGHTS, ORDER, MASKS = range(3)  # each use of a seed has its own generator
 
 
 class _Linears(nn.Module):
-    """Linear layers side by side, each started from its own generator as PyTorch starts one."""
+    """Linear layers side by side, each initialized like PyTorch's, from its own generator."""
 
     def __init__(self, generators: Sequence[np.random.Generator], before: int, after: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class _Linears(nn.Module):
 
 
 class _Norms(nn.Module):
-    """Norms side by side: each with its own gain and shift, and running statistics if it is BN."""
+    """Norms side by side: each has its own gain and shift and, if it's BN, running statistics."""
 
     mean: Tensor
     variance: Tensor
@@ -138,13 +138,13 @@ def _batches(seeds: Sequence[int], steps: int) -> Iterator[Batch]:
 
 
 def _loss(model: nn.Module, batch: Batch) -> Tensor:
-    """The sum of the losses of all networks: each gets the gradient of its own."""
+    """The sum of all networks' losses, so each network gets the gradient of its own loss."""
     x, y = batch
     return functional.cross_entropy(model(x).flatten(0, 1), y.flatten()) * len(y)
 
 
 def _fit(model: nn.Module, seeds: Sequence[int], lr: float, steps: int, label: str) -> list[float]:
-    """Train with Adam; the mean loss of each step."""
+    """Train with Adam, and return the mean loss of each step."""
     history = fit(
         model,
         _batches(seeds, steps),
@@ -181,7 +181,7 @@ def train_plain(
     steps: int = 200,
     seeds: Sequence[int] = range(5),
 ) -> Array:
-    """Train plain networks on digits, with a LayerNorm before or after each ReLU, or none.
+    """Train plain networks on digits, with a LayerNorm before or after each ReLU, or without norms.
 
     The hidden layers have 32 features. A seed determines weights and batches, so the three
     places start with the same weights and see the same images. Adam, batches of 32.
@@ -193,7 +193,7 @@ def train_plain(
         start: "torch" for PyTorch's default weights; "he" for weights 6 ** 0.5 times as large,
             with variance 2/n for n inputs, and biases of 0 (He et al. 2015).
         steps: how many batches.
-        seeds: a network for each.
+        seeds: one network per seed.
 
     Returns:
         The test accuracy of each network, shape `(S,)`.
@@ -246,11 +246,11 @@ def train_deep_residual(
     features; the stack ends with a norm and a linear layer. Adam, batches of 32 digits.
 
     Args:
-        gain: where gamma of each branch starts: "one", "scaled" (`depth` ** -0.5) or "zero".
+        gain: the initial gamma of each branch's norm: "one", "scaled" (`depth` ** -0.5) or "zero".
         depth: how many blocks.
         lr: the learning rate.
         steps: how many batches.
-        seeds: a network for each; the same weights for all gains.
+        seeds: one network per seed, with the same weights for all gains.
 
     Returns:
         The loss of each step, averaged over the networks, shape `(steps,)`; and the test
@@ -280,13 +280,13 @@ def train_deep_residual(
 
 @dataclass(frozen=True)
 class DropoutResult:
-    """How networks trained with dropout do in evaluation, with one number per seed.
+    """How well networks trained with dropout do in evaluation, with one number per seed.
 
     Attributes:
-        loss: mean cross-entropy of the test digits, shape `(S,)`.
+        loss: mean cross-entropy on the test digits, shape `(S,)`.
         right: test accuracy, shape `(S,)`.
-        remeasured: the loss after BN's running statistics have been replaced by those of the
-            training digits in evaluation, without dropout, shape `(S,)`. Equal to `loss` for LN.
+        remeasured: the loss after BN's running statistics have been measured again on the training
+            digits, without dropout, shape `(S,)`. Equal to `loss` for LN.
         ratio: for the last norm of each network, the variance of its inputs over the training
             digits in evaluation, divided by the running variance; the median over the features,
             shape `(S,)`. NaN for LN, which has no running variance.
@@ -323,10 +323,10 @@ def train_with_dropout(
         share: the fraction that is dropped, at least 0 and less than 1.
         lr: the learning rate.
         steps: how many batches.
-        seeds: a network for each; weights and batches are the same for all settings.
+        seeds: one network per seed, with the same weights and batches for all settings.
 
     Returns:
-        How the networks do in evaluation.
+        How well the networks do in evaluation.
 
     Raises:
         ValueError: `norm` or `order` is not known, or `share` is out of range.
@@ -363,7 +363,7 @@ def train_with_dropout(
 
 @torch.no_grad()
 def _remeasure(model: nn.Sequential, count: int) -> Array:
-    """Replace running statistics by those without dropout; the ratio of variances at the last."""
+    """Measure the running statistics without dropout; return the last norm's variance ratio."""
     x = _digits().train_x.expand(count, -1, -1)
     ratio = np.full(count, np.nan)
     for layer in model:
@@ -378,7 +378,7 @@ def _remeasure(model: nn.Sequential, count: int) -> Array:
 
 @torch.no_grad()
 def critic_values(norm: bool, distances: Sequence[float], seeds: Sequence[int] = range(5)) -> Array:
-    """Ask untrained critics for values far away from where training data would lie.
+    """Compute the values that untrained critics give to inputs far from any training data.
 
     A critic has four inputs and two hidden layers of 64 features, each linear, LayerNorm if
     asked for, and ReLU. Its inputs are 32 normal rows times the distance.
@@ -386,7 +386,7 @@ def critic_values(norm: bool, distances: Sequence[float], seeds: Sequence[int] =
     Args:
         norm: whether there are norms.
         distances: K factors.
-        seeds: a critic for each; the same weights with and without norms.
+        seeds: one critic per seed, with the same weights with and without norms.
 
     Returns:
         The largest absolute value over the 32 rows, shape `(S, K)`.

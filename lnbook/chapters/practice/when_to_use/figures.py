@@ -24,8 +24,8 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
     """Draw a decision guide: questions from top to bottom, each with advice on its right.
 
     Args:
-        steps: for each question its text and the advice if the answer is yes. Lines break where
-            the texts have line breaks.
+        steps: for each question, its text and the advice if the answer is yes. Lines break only
+            where the texts have line breaks.
         otherwise: the advice if every answer is no.
 
     Returns:
@@ -105,10 +105,10 @@ def shares(percent: Mapping[str, float]) -> Figure:
     """Draw several percentages as bars on a logarithmic scale.
 
     Args:
-        percent: for each bar its label and the percentage, more than 0 and at most 100.
+        percent: for each bar, its label and the percentage, more than 0 and at most 100.
 
     Returns:
-        A labeled bar for each.
+        A labeled bar for each percentage.
 
     Raises:
         ValueError: if there is no bar, or a share is out of range.
@@ -139,11 +139,11 @@ def shares(percent: Mapping[str, float]) -> Figure:
 
 
 def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], label: str) -> Figure:
-    """Draw positive values against distances, both on logarithmic scales.
+    """Draw positive values against how far away the inputs are, both on logarithmic scales.
 
     Args:
-        lines: for each line its label and its values, shape `(S, K)`, one row per run.
-        distances: the K distances.
+        lines: for each line, its label and its values, shape `(S, K)`, one row per run.
+        distances: K factors that the inputs are multiplied by.
         label: what the values are.
 
     Returns:
@@ -171,7 +171,7 @@ def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], labe
         color = styles[name]["color"]
         axes.fill_between(distances, values.min(0), values.max(0), color=color, alpha=0.18, lw=0)
         axes.plot(distances, values.mean(0), **styles[name], label=name)
-    axes.set(xscale="log", yscale="log", xlabel="distance of the inputs", ylabel=label)
+    axes.set(xscale="log", yscale="log", xlabel="factor applied to the inputs", ylabel=label)
     axes.grid()
     axes.legend(loc="upper left")
     return figure

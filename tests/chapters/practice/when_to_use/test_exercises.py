@@ -62,13 +62,13 @@ def by_moments(h, p):
 
 
 def by_sampling(h, p):
-    """An independent route: the variance over many masks."""
+    """The same by another route: the variance over many masks."""
     rng = np.random.default_rng(0)
     kept = rng.random((40_000, *h.shape)) >= p
     return h.var(axis=0) / (h * kept / (1 - p)).var(axis=(0, 1))
 
 
-def test_variance_right_and_it_is_that_of_dropout() -> None:
+def test_variance_right_agrees_with_dropout() -> None:
     h = np.maximum(np.random.default_rng(1).normal(size=(20, 3)), 0)
     assert np.allclose(by_moments(h, 0.4), by_sampling(h, 0.4), rtol=0.02)
 
@@ -83,7 +83,7 @@ def zero(*names: str, frozen=()):
     return function
 
 
-def test_the_block_is_what_the_exercise_says() -> None:
+def test_the_block_does_what_the_exercise_says() -> None:
     block, x = exercises.Block(4), torch.linspace(-1, 1, 8).double().view(2, 4)
     h = nn.functional.layer_norm(x @ block.linear1.weight.T + block.linear1.bias, (4,)).relu()
     h = nn.functional.layer_norm(h @ block.linear2.weight.T + block.linear2.bias, (4,))

@@ -1,4 +1,4 @@
-"""The experiments on when to use LayerNorm are what they say, and follow from their seeds."""
+"""The experiments on when to use LayerNorm do what they say, and depend only on their seeds."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def random(*shape: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("kind", "layer"), [("LN", nn.LayerNorm), ("BN", nn.BatchNorm1d)])
-def test_norms_side_by_side_are_torchs_own(kind: str, layer: type) -> None:
+def test_norms_side_by_side_agree_with_torchs(kind: str, layer: type) -> None:
     """Outputs in both modes, with random gain and shift, and the running statistics."""
     many = experiments._Norms(kind, 3, 4)
     with torch.no_grad():
@@ -38,7 +38,7 @@ def test_norms_side_by_side_are_torchs_own(kind: str, layer: type) -> None:
         assert torch.allclose(many.variance[1, 0], ones[1].running_var)
 
 
-def test_linears_side_by_side_start_as_torch_starts_one() -> None:
+def test_linears_side_by_side_are_initialized_like_torchs() -> None:
     rngs = [np.random.default_rng(seed) for seed in (5, 6)]
     many = experiments._Linears(rngs, 3, 2)
     one = experiments.initialize_(nn.Linear(3, 2).double(), np.random.default_rng(6))
@@ -58,7 +58,7 @@ def test_dropout_keeps_the_mean_and_stops_in_evaluation() -> None:
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.5, 1.0])
-def test_a_residual_block_is_its_equation(gain: float) -> None:
+def test_a_residual_block_follows_its_equation(gain: float) -> None:
     block = experiments._Residuals([np.random.default_rng(2)], 4, gain)
     first, _, second, _ = block.branch
     x = random(1, 6, 4)
@@ -69,7 +69,7 @@ def test_a_residual_block_is_its_equation(gain: float) -> None:
 
 
 def captured(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
-    """The models that are trained, as they are before training."""
+    """The models as they are before training."""
     models: list[nn.Module] = []
 
     def fit(model: nn.Module, *_args: object) -> list[float]:
@@ -84,7 +84,7 @@ def kinds(model: nn.Sequential) -> list[str]:
     return [type(layer).__name__.strip("_") for layer in model]
 
 
-def test_plain_networks_have_the_norm_where_it_is_asked_for(
+def test_plain_networks_have_norms_in_the_right_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     models = captured(monkeypatch)
@@ -101,7 +101,7 @@ def test_plain_networks_have_the_norm_where_it_is_asked_for(
     assert not he[2].bias.any()
 
 
-def test_dropout_goes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_is_in_the_right_place(monkeypatch: pytest.MonkeyPatch) -> None:
     models = captured(monkeypatch)
     for order in experiments.ORDERS:
         experiments.train_with_dropout("LN", order, seeds=[0])
@@ -111,7 +111,7 @@ def test_dropout_goes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> 
     assert last == ["Linears", "ReLU", "Norms"] * 2 + ["Dropouts", "Linears"]
 
 
-def test_gains_start_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gains_have_the_right_initial_values(monkeypatch: pytest.MonkeyPatch) -> None:
     models = captured(monkeypatch)
     for gain in experiments.GAINS:
         experiments.train_deep_residual(gain, depth=4, seeds=[0])
@@ -120,7 +120,7 @@ def test_gains_start_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -
     assert all(kinds(m)[-2:] == ["Norms", "Linears"] for m in models)
 
 
-def test_runs_follow_from_their_seeds_and_do_not_see_each_other() -> None:
+def test_runs_depend_only_on_their_seeds() -> None:
     both = experiments.train_plain("before", 1, steps=30, seeds=[1, 2])
     alone = experiments.train_plain("before", 1, steps=30, seeds=[2])
     assert both[1] == alone[0]
@@ -147,7 +147,7 @@ def test_critics_with_a_norm_are_bounded() -> None:
     assert np.isclose(ten / one, 10, rtol=1e-3)
 
 
-def test_what_is_not_known_is_refused() -> None:
+def test_unknown_names_are_rejected() -> None:
     with pytest.raises(ValueError, match="expected place to be one of .* but got 'behind'"):
         experiments.train_plain("behind", 2)
     with pytest.raises(ValueError, match="expected start to be one of .* but got 'xavier'"):
