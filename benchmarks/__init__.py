@@ -1,1 +1,1 @@
-"""What takes too long for a chapter, or differs between machines; see `benchmarks.__main__`."""
+"""Measurements that take too long for a chapter or differ between machines; see `__main__`."""

@@ -66,7 +66,7 @@ class Case:
             for name, lines in steps.items():
                 layer_forms[name] = partial(_apply, BlockedFunction, *inputs, 1e-5, lines)
         if self.dtype == torch.float32 and self.shape in COMPILED:
-            torch.compiler.reset()  # code compiled for other sizes or thread counts is of no use
+            torch.compiler.reset()  # discard code compiled for other sizes or thread counts
             layer_forms["compiled"] = partial(torch.compile(layer_norm), *shaped)
         rms_forms: dict[str, Callable[[], Tensor]] = {
             "RMSNorm, native": lambda: native.rms_norm(*rms_shaped),

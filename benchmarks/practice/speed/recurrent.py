@@ -1,6 +1,6 @@
 """The steps to a fast layer-normalized LSTM against `nn.LSTM`.
 
-`make measure NAME=practice/speed/recurrent`. The steps are those of the chapter on speed,
+`make measure NAME=practice/speed/recurrent`. The steps are from the chapter on speed,
 each on top of the previous ones; "lnbook" is the package's own layer, with a norm for each gate;
 its other variants follow. Every variant has its initial parameters, and the upstream gradient is
 random. All of them are timed in turn.

@@ -240,7 +240,7 @@ class Bench:
 
 Measure = Callable[[Way, Way, Callable[[], float], int], Any]
 
-# Without which problems an answer becomes right, and what to say about them.
+# What to say about a timer that is right as soon as certain problems are removed.
 TROUBLES: Mapping[str, Mapping[str, float]] = {
     "The first calls ruin it: run each program once before you measure.": {"first_call": 0.0},
     "Single interruptions ruin it: compare within a round, and take the median of these "

@@ -1,8 +1,8 @@
 """The experiments on speed: what a computation moves and keeps, and the forms that are compared.
 
-Counts of operations and bytes are the same on every machine; times are not. The functions of
-LayerNorm and of the LSTM are those that the chapter builds one after the other. The package's own,
-with all their care for special cases, are in `lnbook.functional` and `lnbook.recurrent`.
+Counts of operations and bytes are the same on every machine; times are not. The LayerNorms and
+LSTMs are the versions that the chapter builds step by step. The package's own versions, which also
+handle special cases, are in `lnbook.functional` and `lnbook.recurrent`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 Parameters: TypeAlias = Mapping[str, Tensor]
 Gates: TypeAlias = tuple[Tensor, ...]
 
-# The parameters of an LSTM layer with a norm for each gate, in their order.
+# The parameters of an LSTM layer with a norm for each gate, in order.
 NAMES = (
     "weight_ih",
     "weight_hh",
@@ -79,7 +79,7 @@ class Operation:
 
 
 class _Recorder(TorchDispatchMode):
-    """Notes each operation that torch runs."""
+    """Records each operation that torch runs."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -121,12 +121,11 @@ def _moves_nothing(func: Any, inputs: list[Tensor], outputs: list[Tensor]) -> bo
 def operations(call: Callable[[], Any]) -> list[Operation]:
     """List the operations that a call runs, with the bytes that each one reads and writes.
 
-    What is counted is what the operations are given and what they fill. Whether a tensor comes
-    from main memory or is still in a cache, the count does not know; nor what an operation does
-    inside.
+    This counts the tensors that operations are given and the ones that they fill. It doesn't know
+    whether a tensor comes from main memory or from a cache, or what happens inside an operation.
 
     Args:
-        call: what to run; backward passes within it are seen too.
+        call: what to run; operations of backward passes inside it count, too.
 
     Returns:
         The operations, in order.
@@ -170,7 +169,7 @@ def kept_bytes(call: Callable[[], Any], *given: Tensor) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(put_aside, lambda tensor: tensor):
         result = call()
-    del result  # until here it must live, so that no memory is used twice
+    del result  # it must live until here, so that no memory is reused
     return sum(kept.values())
 
 
@@ -195,7 +194,7 @@ def variance_form(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) ->
 class CenteredFunction(torch.autograd.Function):
     r"""The textbook form of an autograd function: centers first, and keeps :math:`\hat{x}`.
 
-    `apply(x, weight, bias, eps)` as `variance_form`, which it equals except for rounding.
+    `apply(x, weight, bias, eps)` returns what `variance_form` does, up to rounding.
 
     Example:
         >>> one, zero = torch.ones(2), torch.zeros(2)
@@ -229,15 +228,15 @@ def blocked_forward(
     r"""Normalize the rows of a matrix, `height` rows at a time and in place.
 
     Args:
-        x: matrix of shape `(N, H)`, float32 or float64. Rows of a large mean lose digits here,
-            which `lnbook.functional.LayerNormFunction` takes care of.
+        x: matrix of shape `(N, H)`, float32 or float64. Rows with a large mean lose digits here,
+            but not in `lnbook.functional.LayerNormFunction`.
         weight: :math:`\gamma`, of shape `(H,)`.
         bias: :math:`\beta`, of shape `(H,)`.
-        eps: what is added to the variance.
+        eps: value added to the variance.
         height: rows in a block, at least 1.
 
     Returns:
-        The output, and as columns of shape `(N, 1)` the means and :math:`r`.
+        The output, and the means and :math:`r` as columns of shape `(N, 1)`.
 
     Example:
         >>> x, one, zero = torch.tensor([[1.0, 3.0], [4.0, 2.0]]), torch.ones(2), torch.zeros(2)
@@ -270,7 +269,7 @@ def blocked_backward(
 
     Args:
         grad_output: the upstream gradient, of shape `(N, H)`.
-        x: the rows, as `blocked_forward` was given them.
+        x: the rows that `blocked_forward` was given.
         weight: :math:`\gamma`, of shape `(H,)`.
         mean: the means that it returned.
         r: the :math:`r` that it returned.
@@ -341,7 +340,7 @@ def lstm_parameters(input_size: int, hidden_size: int, seed: int = 0) -> dict[st
     Args:
         input_size: number of features of the input, I.
         hidden_size: number of features of the state, H.
-        seed: what the numbers start from.
+        seed: determines the numbers.
 
     Returns:
         `weight_ih` (4 H, I), `weight_hh` (4 H, H), `norm_gates_weight` and `norm_gates_bias`
@@ -415,7 +414,7 @@ def lstm_hoisted(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 
 
 def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
-    """Compute `lstm_hoisted` with the four norms as one, of a view with one row per gate.
+    """Compute `lstm_hoisted` with one norm instead of four, on a view with one row per gate.
 
     Arguments and result are those of `lstm_naive`.
 
@@ -439,8 +438,8 @@ def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 def lstm_one_sigmoid(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
     r"""Compute `lstm_one_norm` with one sigmoid for all gates, as tanh(a) = 2 sigmoid(2a) - 1.
 
-    The 2 within goes into the gain and the shift of the candidate. Arguments, result and example
-    are those of `lstm_naive`.
+    The 2 inside goes into the gain and the shift of the candidate. Arguments and result are those
+    of `lstm_naive`.
 
     Example:
         >>> p = lstm_parameters(1, 4)
@@ -466,7 +465,7 @@ def _first_state(x: Tensor, p: Parameters) -> Tensor:
 
 
 def _four_norms(a: Tensor, gains: Gates, shifts: Gates, eps: float) -> Gates:
-    """Normalize the summed inputs of each gate by a separate call."""
+    """Normalize the summed inputs of each gate in a separate call."""
     return tuple(
         functional.layer_norm(part, gain.shape, gain, shift, eps)
         for part, gain, shift in zip(a.chunk(4, 1), gains, shifts, strict=True)
@@ -474,7 +473,7 @@ def _four_norms(a: Tensor, gains: Gates, shifts: Gates, eps: float) -> Gates:
 
 
 def _one_norm(a: Tensor, size: int, eps: float) -> Tensor:
-    """Normalize the summed inputs of all gates by one call, on a view with one row per gate."""
+    """Normalize the summed inputs of all gates in one call, on a view with one row per gate."""
     return functional.layer_norm(a.view(-1, size), (size,), eps=eps).view_as(a)
 
 
@@ -490,7 +489,7 @@ def _cell_norm(c: Tensor, p: Parameters, eps: float) -> Tensor:
 
 
 class Kept(NamedTuple):
-    """What the forward pass of `keep_forward` leaves for the backward pass, all steps stacked.
+    """What `keep_forward` keeps for the backward pass, with all steps stacked.
 
     Example:
         >>> kept = keep_forward(torch.ones(3, 2, 1).double(), lstm_parameters(1, 4))
@@ -498,11 +497,11 @@ class Kept(NamedTuple):
         (torch.Size([3, 2, 16]), torch.Size([3, 2, 4]))
     """
 
-    summed: Tensor  # what the norm of the gates was given, (L, N, 4 H), and its statistics
+    summed: Tensor  # the input of the gates' norm, (L, N, 4 H), and its statistics
     gates_mean: Tensor
     gates_r: Tensor
     gates: Tensor  # i, f, g, o after their nonlinearities
-    cell: Tensor  # what the norm of the cell was given, (L, N, H), and its statistics
+    cell: Tensor  # the input of the cell's norm, (L, N, H), and its statistics
     cell_mean: Tensor
     cell_r: Tensor
     squashed: Tensor  # tanh of the normalized cell
@@ -522,7 +521,7 @@ def keep_forward(x: Tensor, p: Parameters, eps: float = 1e-5) -> Kept:
     size = p["weight_hh"].shape[1]
     gain, shift = _with_doubled_candidates(p)
     cell_affine = p["norm_c_weight"], p["norm_c_bias"]
-    summed = x @ p["weight_ih"].t()  # the recurrent part is added to it
+    summed = x @ p["weight_ih"].t()  # the recurrent part is added below
     gates = torch.empty_like(summed)
     cell, squashed, output = gates.new_empty(3, *x.shape[:2], size)
     h = c = _first_state(x, p)
@@ -551,8 +550,8 @@ def _with_doubled_candidates(p: Parameters) -> tuple[Tensor, Tensor]:
 def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> dict[str, Tensor]:
     """Go back through the steps that `keep_forward` ran: backpropagation through time.
 
-    The loop holds only what depends on the step after. Local derivatives come before it, for
-    all steps at once, and the gradients of the parameters after it.
+    The loop contains only what depends on the next step. Local derivatives are computed before it,
+    for all steps at once, and the gradients of the parameters after it.
 
     Args:
         grad_output: the upstream gradient of all hidden states, of shape `(L, N, H)`.
@@ -575,7 +574,7 @@ def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> d
     da, dn = _local_derivatives(kept, given_c)
     summed, forget = kept.summed.view_as(da), kept.gates.chunk(4, -1)[1]
     gain = p["norm_gates_weight"].view(4, -1)
-    back = torch.empty_like(da)  # the gradient of what the norm of the gates was given
+    back = torch.empty_like(da)  # the gradient with respect to the input of the gates' norm
     dh = dc = zeros[0]
     for s in reversed(range(len(x))):
         dh = grad_output[s] + dh
@@ -603,11 +602,11 @@ def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> d
 
 
 def _local_derivatives(kept: Kept, given_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Return those of (m, m, m, h') by the gates before nonlinearities, and of h' by LN(m)."""
+    """Return those of (m, m, m, h') with respect to summed inputs, and of h' to LN(m)."""
     i, f, g, o = kept.gates.chunk(4, -1)
     local = torch.empty_like(kept.gates)
     to_i, to_f, to_g, to_o = local.chunk(4, -1)
-    # sigmoid' = s (1 - s) and tanh' = 1 - t^2, in terms of what forward has kept.
+    # sigmoid' = s (1 - s) and tanh' = 1 - t^2, in terms of what the forward pass kept.
     torch.mul(i, g, out=to_i)
     torch.addcmul(i, to_i, g, value=-1, out=to_g)
     to_i.addcmul_(to_i, i, value=-1)
@@ -669,7 +668,7 @@ def lstm_handwritten(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
     return output
 
 
-# The steps from the naive loop to the fast one, each of them with those before it.
+# The steps from the naive loop to the fast one; each includes the previous ones.
 LSTM_STEPS: dict[str, Callable[[Tensor, Parameters], Tensor]] = {
     "naive": lstm_naive,
     "input projection hoisted": lstm_hoisted,

@@ -23,10 +23,10 @@ def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, fl
     """Draw a roofline, the limits of memory and arithmetic, and what was reached under it.
 
     Args:
-        bandwidth: bytes that the memory moves, in units of 1e9 per second.
-        peak: the most that the arithmetic can do, in units of 1e9 operations per second.
-        points: for each point its label, the operations per byte, and what was reached, in units
-            of 1e9 operations per second.
+        bandwidth: how fast memory moves data, in 1e9 bytes per second.
+        peak: how fast the processor computes at most, in 1e9 operations per second.
+        points: for each point, its label, the operations per byte, and the speed it reached, in
+            1e9 operations per second.
 
     Returns:
         One panel with two logarithmic scales.
@@ -69,10 +69,10 @@ def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, fl
 
 
 def counted_and_measured(rows: Mapping[str, tuple[float, float]], unit: str) -> Figure:
-    """Draw for several forms what was counted and what was measured, in the same unit.
+    """Draw what was counted and what was measured for several forms, in the same unit.
 
     Args:
-        rows: for each form its name, the count and the measurement.
+        rows: for each form, its name, the count and the measurement.
         unit: what they are multiples of.
 
     Returns:
@@ -122,9 +122,9 @@ def ratios(panels: Mapping[str, Mapping[str, Mapping[str, Spread]]], unit: str) 
     """Draw ratios with their spread: one row per form, one marker per setting.
 
     Args:
-        panels: for each panel its title; in it for each setting its name; in it for each form its
-            name, its ratio, and the ends of its spread. All settings of a panel have the same
-            forms.
+        panels: the panels by title; each contains settings by name, and each setting contains
+            forms by name, with a ratio and the ends of its spread. All settings of a panel have the
+            same forms.
         unit: what the ratios are multiples of.
 
     Returns:
@@ -181,7 +181,7 @@ def _ratio_rows(axes: Axes, forms: Mapping[str, Spread], shift: float, number: i
 
 
 def _plain_ticks(axes: Axes, which: str) -> None:
-    """Write 1, 2, 5, 10 instead of powers of ten."""
+    """Label the ticks 1, 2, 5, 10 and so on, without exponents."""
     for name in which:
         axis = axes.xaxis if name == "x" else axes.yaxis
         axis.set_major_locator(FixedLocator(TICKS))

@@ -1,4 +1,4 @@
-"""The experiments on speed: counts are right, and every form computes the same."""
+"""The experiments on speed: counts are right, and all forms compute the same results."""
 
 from collections.abc import Callable
 
@@ -56,7 +56,7 @@ def test_kept_bytes_count_each_piece_once() -> None:
     a, b = torch.ones(100, requires_grad=True), torch.ones(100, requires_grad=True)
     assert experiments.kept_bytes(lambda: a * b) == 800
     assert experiments.kept_bytes(lambda: a * b, a) == 400
-    assert experiments.kept_bytes(lambda: a * a.view(100)) == 400  # two tensors, one memory
+    assert experiments.kept_bytes(lambda: a * a.view(100)) == 400  # two tensors that share memory
     assert experiments.kept_bytes(lambda: a + b) == 0
 
 
@@ -89,7 +89,7 @@ def test_blocks_return_statistics_and_never_touch_the_input() -> None:
         experiments.blocked_backward(x, x, weight, mean, r, -1)
 
 
-def test_the_packages_own_function_moves_as_little_as_the_form_of_the_chapter() -> None:
+def test_the_packages_function_moves_as_little_as_the_chapters() -> None:
     x, weight, bias = (tensor.detach().float() for tensor in tensors((1024, 768), (768,), (768,)))
     ours = sum(moved(lambda: LayerNormFunction.apply(x, (768,), weight, bias)))
     form = sum(moved(lambda: experiments.blocked_forward(x, weight, bias, EPS, 682)))
