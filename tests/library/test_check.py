@@ -1,4 +1,4 @@
-"""The checks of arguments that all floors share."""
+"""The argument checks that the whole package shares."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The floors of lnbook: a module imports only from its own floor and from those below it."""
+"""The levels of lnbook: a module imports only from its own level and the ones below it."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
-FLOORS = (
+LEVELS = (
     {"_build", "_check", "_check_tensors"},
     {"reference", "measurements"},
     {"functional"},
@@ -17,7 +17,7 @@ FLOORS = (
     {"notebook"},
     {"chapters"},
 )
-FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+LEVEL = {name: number for number, names in enumerate(LEVELS) for name in names}
 MODULES = sorted(
     path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem != "__init__"
 )
@@ -47,23 +47,23 @@ def test_the_imports_of_a_source_are_found() -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_module_imports_from_a_higher_floor(path: Path) -> None:
-    own = FLOOR[part(path)]
-    higher = {name for name in imported(path.read_text()) if FLOOR[name] > own}
+def test_no_module_imports_from_a_higher_level(path: Path) -> None:
+    own = LEVEL[part(path)]
+    higher = {name for name in imported(path.read_text()) if LEVEL[name] > own}
     assert not higher, f"{path.name} is below {higher}"
 
 
-@pytest.mark.parametrize("floor", FLOORS, ids=lambda floor: "-".join(sorted(floor)))
-def test_parts_of_one_floor_do_not_lean_on_each_other_in_a_circle(floor: set[str]) -> None:
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: "-".join(sorted(level)))
+def test_no_level_has_circular_imports(level: set[str]) -> None:
     needs = {
         name: {
             other
             for path in MODULES
             if part(path) == name
             for other in imported(path.read_text())
-            if other in floor and other != name
+            if other in level and other != name
         }
-        for name in floor
+        for name in level
     }
     while needs:
         free = {name for name, others in needs.items() if not others & needs.keys()}
