@@ -74,7 +74,7 @@ def batch_norm(
         >>> batch_norm(x, mean, var, training=True, momentum=0.5).round(decimals=4)
         tensor([[-1., -1.],
                 [ 1.,  1.]])
-        >>> mean.tolist(), var.tolist()  # half of the way to the batch; 2 and 200 with n - 1
+        >>> mean.tolist(), var.tolist()  # halfway to the batch: 2 and 200 with n - 1
         ([1.0, 10.0], [1.5, 100.5])
     """
     channels = _checked_channels(input, "batch_norm")

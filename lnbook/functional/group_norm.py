@@ -24,9 +24,9 @@ def group_norm(
         y_{nc} = \gamma_c \, \frac{x_{nc} - \mu_{ng}}{\sqrt{v_{ng} + \epsilon}} + \beta_c, \qquad
         g \text{ the group of channel } c
 
-    Source: Wu and He 2018, eq. 1 to 7. The statistics are those of `layer_norm` over a whole group;
-    weight and bias are per channel. With one group, the statistics are those of `layer_norm` over
-    `(C, *)`; with C groups, those of `instance_norm`.
+    Source: Wu and He 2018, eq. 1 to 7. The statistics of a group are computed as in
+    `layer_norm`; weight and bias are per channel. With one group, the statistics are the same as in
+    `layer_norm` over `(C, *)`; with C groups, the same as in `instance_norm`.
 
     Args:
         input: tensor of shape `(N, C, *)`, float16, bfloat16, float32 or float64.

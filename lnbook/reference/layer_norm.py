@@ -1,7 +1,7 @@
 r"""Layer normalization in NumPy and float64, written straight from its equations.
 
-This module is the specification that the faster versions in lnbook are tested against. It
-gives up speed to be easy to compare with the equations: one line of code for each.
+This module is the specification that the faster versions in lnbook are tested against. It trades
+speed for code that's easy to compare with the equations: one line for each.
 
 Notation, the same in every docstring: :math:`H` is the number of elements that are normalized
 together, :math:`v` the biased variance, :math:`r = (v + \epsilon)^{-1/2}`,
