@@ -21,7 +21,7 @@ help: ## list the commands
 #= NAME=part/chapter     for chapter, test, notebooks and reproduce; part/chapter/record for measure
 #= ALL=1                 for notebooks and bugs: all of them, even if nothing changed
 #= SETTINGS="noise-0 sse"  for reproduce: only these settings;  CHANGED=1: only chapters that changed
-#= SAMPLE=1 RUNS=3       for lighthouse: only a few pages;  how often to measure each page
+#= SAMPLE=1 RUNS=3       for lighthouse: only a few pages;  how many times to measure each page
 #= AGAIN=1 CHROMIUM=program BOOK_URL=https://...   for mutation (what survived last), the browser, a published site
 #= BUG="name" MODULES=functional PACKAGE=name PORT=8001   for bugs, mutation, update, serve
 
@@ -38,7 +38,7 @@ lab: $(READY) ## open the chapters as notebooks in JupyterLab
 pdf: $(READY) ## build the site, and the book as one PDF (needs Chromium)
 	@$(RUN) bookbuild pdf
 
-# With NAME: one chapter. The names of its code and test folders have _ where those of its text and notebook have -.
+# With NAME: one chapter. Its code and test folders have _ where its text and its notebook have -.
 FOLDER = $(subst -,_,$(NAME))
 RULES := $(addprefix tests/book/test_,book.py needs.py references.py terms.py tree.py)
 ONE = $(RULES) tests/chapters/shared/test_figures.py lnbook/chapters/$(FOLDER) tests/chapters/$(FOLDER) tests/notebooks/$(NAME).ipynb

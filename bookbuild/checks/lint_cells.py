@@ -33,7 +33,7 @@ def problems_of(book: Book, chapter: Chapter) -> Iterator[str]:
     Raises:
         BookError: if ruff itself fails.
     """
-    # From the file name ruff knows the language and which rules apply.
+    # The file name tells ruff the language and which rules apply.
     command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--output-format=json"]
     command += ["--stdin-filename", str(chapter.path.with_suffix(".ipynb")), "-"]
     done = subprocess.run(

@@ -174,7 +174,7 @@ def answers(address, patience=PATIENCE):
 
 
 def show_progress(line, seconds):
-    """Show the lines that tell how far pip has come."""
+    """Show the lines that say how far pip has gotten."""
     match = re.match(
         r"(Collecting|Downloading|Building wheel for|Installing collected) ?(\S*)", line
     )

@@ -14,9 +14,9 @@ from bookbuild.outputs.execute import execute_all
 
 
 def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) -> None:
-    """Update the references of the named chapters only, of all, or of those that changed.
+    """Update the references of the named chapters, of all chapters, or of those that changed.
 
-    The named ones are executed even if nothing changed. If a chapter fails, no reference is
+    Named chapters are executed even if nothing has changed. If a chapter fails, no reference is
     updated.
 
     Raises:

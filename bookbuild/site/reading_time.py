@@ -25,9 +25,10 @@ SECONDS = {"line of code": 12, "formula": 2, "equation": 15, "figure": 25}
 MINUTES_PER_EXERCISE = 7
 ROUND = 5
 
-HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}  # tags: the code isn't seen
+# Tags of cells whose code readers don't see, and of those whose output they don't see.
+HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 NO_OUTPUT = {"hide-output", "hide-cell", "remove-output", "remove-cell"}
-# Not read with the page: what is folded, and exercises, whose minutes are counted on their own.
+# Doesn't count as reading: folded parts, and exercises, whose time is counted separately.
 UNTIL = {
     "exercise-start": "exercise-end",
     "solution-start": "solution-end",
@@ -53,7 +54,7 @@ class ReadingTime:
 
     @property
     def reading(self) -> int:
-        """The minutes to read it, as a reader is told them: to five minutes, and never 0."""
+        """The reading time that readers see, in minutes: rounded to five, and never 0."""
         return rounded(self.minutes)
 
     @property
@@ -63,12 +64,12 @@ class ReadingTime:
 
 
 def rounded(minutes: float) -> int:
-    """Minutes to the nearest five, and never 0."""
+    """Minutes, rounded to five, and never 0."""
     return max(ROUND, ROUND * round(minutes / ROUND))
 
 
 def in_words(minutes: int) -> str:
-    """Minutes as people say them: 55 minutes, 5 h 40 min."""
+    """Minutes as people write them: 55 minutes, 5 h 40 min."""
     if minutes < 2 * 60:
         return f"{minutes} minutes"
     hours, rest = divmod(minutes, 60)
@@ -76,7 +77,7 @@ def in_words(minutes: int) -> str:
 
 
 def reading_time(book: Book, name: str) -> ReadingTime:
-    """Apply the rule to a page of the book, a chapter or not."""
+    """Apply the rule to a page of the book, whether or not it's a chapter."""
     for chapter in book.chapters:
         if chapter.name == name:
             return time_of(parser_for(book.config), chapter.notebook.cells)
@@ -88,7 +89,7 @@ def reading_time(book: Book, name: str) -> ReadingTime:
 def time_of(parser: MarkdownIt, cells: Iterable[NotebookNode]) -> ReadingTime:
     """Apply the rule to cells of Markdown and code, without what is folded or hidden."""
     counts = dict.fromkeys([*SECONDS, "word", "exercise"], 0)
-    until = ""  # the directive at which the reader goes on
+    until = ""  # the directive at which reading resumes
     for cell in cells:
         if cell.cell_type == "code":
             found: Iterable[tuple[str, int]] = () if until else _in_code(cell)
@@ -110,7 +111,7 @@ def time_of(parser: MarkdownIt, cells: Iterable[NotebookNode]) -> ReadingTime:
 
 @cache
 def parser_for(config: Path) -> MarkdownIt:
-    """What reads Markdown as the build does, by its configuration."""
+    """A Markdown parser configured like the build's."""
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     extensions = set(settings["parse"]["myst_enable_extensions"])
     return create_md_parser(MdParserConfig(enable_extensions=extensions), RendererHTML)
@@ -129,7 +130,7 @@ def _lines(code: str) -> int:
 
 
 def _in_text(parser: MarkdownIt, text: str) -> Iterator[tuple[str, int]]:
-    """What a reader goes through, in order, with the starts and ends of what may be folded."""
+    """The parts of a page in reading order, with the starts and ends of folds."""
     for token in parser.parse(text):
         if token.type == "inline":
             yield from _in_line(token.children or [])
@@ -165,7 +166,7 @@ def _in_directive(
 
 
 def _in_line(tokens: Iterable[Token]) -> Iterator[tuple[str, int]]:
-    """Words and formulas; what a role shows is text, as far as its source tells it."""
+    """Words and formulas; a role counts as the text it shows, as far as its source contains it."""
     shown = ""
     for token in tokens:
         if token.type.startswith("math"):

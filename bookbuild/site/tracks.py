@@ -1,4 +1,4 @@
-"""The ways through the course: which pages each has, and how long it takes."""
+"""The tracks through the course: which pages each one has, and how long it takes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from bookbuild.chapter import Chapter
 from bookbuild.errors import BookError
 from bookbuild.site.reading_time import in_words, reading_time, rounded
 
-FILE = "tracks.toml"  # among the pages
+FILE = "tracks.toml"  # in the folder with the pages
 HOUR, DAY, EVERYTHING = "hour", "day", "everything"
 NEEDS = "You need first:"
 
 
 @dataclass(frozen=True)
 class Track:
-    """One way through the course.
+    """One track through the course.
 
     Attributes:
         title: its name.
         text: what it's for, in a sentence.
-        pages: the names of its pages, in their order.
+        pages: the names of its pages, in order.
         minutes: to read them.
         exercises: how many they have.
-        solving: the minutes to solve these.
+        solving: the minutes to solve those.
     """
 
     title: str
@@ -51,7 +51,7 @@ class Track:
 
 
 class Course:
-    """The book as a reader plans it: the time of each page, and the tracks.
+    """What you need to plan your reading: the time of each page, and the tracks.
 
     Raises:
         BookError: a track is missing or has a page that the book doesn't have.
@@ -86,7 +86,7 @@ class Course:
 
 
 def needs(chapter: Chapter) -> Iterator[list[str]]:
-    """The pages that each paragraph "You need first" of a chapter links to."""
+    """The pages that each "You need first" paragraph of a chapter links to."""
     text = "\n\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")
     folder = posixpath.dirname(chapter.name)
     for links in linked(text):
@@ -95,7 +95,7 @@ def needs(chapter: Chapter) -> Iterator[list[str]]:
 
 
 def linked(text: str) -> Iterator[list[str]]:
-    """The links of each paragraph of a text that says what to know first."""
+    """The links in each paragraph that says what you need to know first."""
     for token in MarkdownIt("commonmark").parse(text):
         if token.type == "inline" and token.content.startswith(f"**{NEEDS}**"):
             children = token.children or []

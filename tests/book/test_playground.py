@@ -78,7 +78,7 @@ def test_a_figure_is_complete_without_scripts(tmp_path: Path) -> None:
     ("parts", "message"),
     [
         ({"kind": "cube"}, "expected one of norm, family, sphere, but got 'cube'"),
-        ({"alt": "A figure."}, "expected :alt: to tell in 60 letters or more"),
+        ({"alt": "A figure."}, "in 60 or more characters, but got"),
         ({"caption": ""}, "expected a caption"),
         ({"more": ":start: {gradient}"}, ":start: is not JSON"),
         ({"more": ":start: [1]"}, "expected :start: to be a JSON object"),
