@@ -52,7 +52,7 @@ def read(book: Book) -> dict[str, Cost]:
 
 
 def keep(book: Book, costs: Mapping[str, Cost]) -> None:
-    """Add the costs of the chapters that ran to those of earlier runs."""
+    """Add the costs of the chapters that just ran to the earlier ones."""
     path(book).parent.mkdir(parents=True, exist_ok=True)
     data = {name: cost._asdict() for name, cost in {**read(book), **costs}.items()}
     path(book).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

@@ -51,7 +51,7 @@ def layer_norm(
         weight: :math:`\gamma`, of shape `normalized_shape`; ones if None. Has the dtype of `input`,
             or float32 for a float16 or bfloat16 input.
         bias: :math:`\beta`, of shape `normalized_shape`; zeros if None. Its dtype follows the same
-            rule and is the same as that of `weight`.
+            rule and matches `weight`.
         eps: value added to the variance for numerical stability, finite and at least 0.
 
     Returns:

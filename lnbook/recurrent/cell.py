@@ -31,13 +31,13 @@ class LayerNormLSTMCell(nn.Module):
     Source: Ba, Kiros and Hinton 2016, eq. 20-22, for the default, `variant="ba"`. The other
     variants: "per-gate" has a separate norm for each gate, after the sum
     (`lnbook.recurrent.per_gate_step`); "carried" carries over the normalized cell
-    (`lnbook.recurrent.carried_step`); "none" (or None) has no norm, and its state dict is that of
+    (`lnbook.recurrent.carried_step`); "none" (or None) has no norm, and the same state dict as
     `torch.nn.LSTMCell`. The gates are in PyTorch's order: i, f, g, o.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the states.
-        bias: whether to learn biases: those of the gates and of the norms.
+        bias: whether the gates and the norms learn biases.
         device: device of the parameters.
         dtype: dtype of the parameters: float16, bfloat16, float32 or float64; PyTorch's default
             dtype if None.

@@ -44,7 +44,7 @@ class LayerNormLSTM(nn.Module):
 
     Source: Ba, Kiros and Hinton 2016, eq. 20-22, for the default, `variant="ba"`; for the other
     variants see `LayerNormLSTMCell`. With `variant="none"` (or None), there is no norm, and the
-    state dict, outputs and dropout are those of `torch.nn.LSTM`.
+    state dict, outputs and dropout are the same as in `torch.nn.LSTM`.
 
     All implementations compute the same function, up to rounding:
 
@@ -61,7 +61,7 @@ class LayerNormLSTM(nn.Module):
         input_size: number of features of the input.
         hidden_size: number of features of a state.
         num_layers: number of stacked layers; each takes the output of the one below as input.
-        bias: whether to learn biases: those of the gates and of the norms.
+        bias: whether the gates and the norms learn biases.
         batch_first: whether input and output are `(N, L, *)` rather than `(L, N, *)`; doesn't apply
             to the states.
         dropout: probability of dropping each element of a layer's output before the layer above, in

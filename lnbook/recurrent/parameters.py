@@ -36,7 +36,7 @@ def parameter_shapes(
         variant: "ba", "per-gate", "carried", "none" or None.
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether there are biases: those of the gates and of the norms.
+        bias: whether the gates and the norms have biases.
 
     Raises:
         TypeError: a size is not an integer, or `bias` not a bool.

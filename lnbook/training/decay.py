@@ -16,9 +16,10 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Split a model's parameters into those with and those without weight decay.
 
     Matrices, kernels and embeddings decay. Parameters with fewer than two dimensions (biases,
-    gains) don't, nor do those of a norm over several dimensions, such as `LayerNorm((8, 8))`, whose
-    gain looks like a matrix. Names don't matter. A parameter shared by several modules appears
-    once, and doesn't decay if one of them is such a norm. Frozen parameters are left out.
+    gains) don't, nor do the parameters of a norm over several dimensions, such as
+    `LayerNorm((8, 8))`, whose gain looks like a matrix. Names don't matter. A parameter shared by
+    several modules appears once, and doesn't decay if one of them is such a norm. Frozen parameters
+    are left out.
 
     Args:
         model: any model.

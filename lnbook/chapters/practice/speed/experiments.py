@@ -395,7 +395,7 @@ def lstm_naive(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 def lstm_hoisted(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
     """Compute `lstm_naive` with the input projection of all steps in one product, before the loop.
 
-    Arguments and result are those of `lstm_naive`.
+    Arguments and result are the same as in `lstm_naive`.
 
     Example:
         >>> p = lstm_parameters(1, 4)
@@ -416,7 +416,7 @@ def lstm_hoisted(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
     """Compute `lstm_hoisted` with one norm instead of four, on a view with one row per gate.
 
-    Arguments and result are those of `lstm_naive`.
+    Arguments and result are the same as in `lstm_naive`.
 
     Example:
         >>> p = lstm_parameters(1, 4)
@@ -438,8 +438,8 @@ def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 def lstm_one_sigmoid(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
     r"""Compute `lstm_one_norm` with one sigmoid for all gates, as tanh(a) = 2 sigmoid(2a) - 1.
 
-    The 2 inside goes into the gain and the shift of the candidate. Arguments and result are those
-    of `lstm_naive`.
+    The 2 inside goes into the gain and the shift of the candidate. Arguments and result are the
+    same as in `lstm_naive`.
 
     Example:
         >>> p = lstm_parameters(1, 4)
@@ -511,7 +511,7 @@ class Kept(NamedTuple):
 def keep_forward(x: Tensor, p: Parameters, eps: float = 1e-5) -> Kept:
     """Run `lstm_one_sigmoid` in buffers for all steps, and return what a backward pass needs.
 
-    Arguments are those of `lstm_naive`.
+    Arguments are the same as in `lstm_naive`.
 
     Example:
         >>> kept = keep_forward(torch.ones(3, 2, 1).double(), lstm_parameters(1, 4))
@@ -602,7 +602,7 @@ def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> d
 
 
 def _local_derivatives(kept: Kept, given_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Return those of (m, m, m, h') with respect to summed inputs, and of h' to LN(m)."""
+    """Return the derivatives of m and h' with respect to summed inputs, and of h' to LN(m)."""
     i, f, g, o = kept.gates.chunk(4, -1)
     local = torch.empty_like(kept.gates)
     to_i, to_f, to_g, to_o = local.chunk(4, -1)
@@ -655,7 +655,7 @@ class HandwrittenLSTM(torch.autograd.Function):
 def lstm_handwritten(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
     """Compute `lstm_one_sigmoid` with `HandwrittenLSTM` for its gradients.
 
-    Arguments and result are those of `lstm_naive`.
+    Arguments and result are the same as in `lstm_naive`.
 
     Example:
         >>> p = lstm_parameters(1, 4)
