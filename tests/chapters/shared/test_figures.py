@@ -24,6 +24,7 @@ from lnbook.chapters.formula.geometry import figures as geometry
 from lnbook.chapters.formula.step_by_step import figures as step_by_step
 from lnbook.chapters.gradient.autograd_function import figures as autograd_function
 from lnbook.chapters.gradient.derivation import figures as derivation
+from lnbook.chapters.gradient.effective_learning_rate import figures as effective
 from lnbook.chapters.gradient.jacobian import figures as jacobian
 from lnbook.chapters.lstm.cell import figures as cell
 from lnbook.chapters.lstm.training import figures as lstm_training
@@ -119,6 +120,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     ),
     (step_by_step.scale_and_shift, ({},), "at least one row, but got none"),
     (autograd_function.memory_bars, ({},), "at least one version, but got none"),
+    (effective.angles, ([1, 2], {"a": [0.1]}, {}), r"shape \(2,\) for 'a', but got \(1,\)"),
     *(
         (jacobian.matrix, (zeros(*shape),), r"shape \(H, H\), H at most 8, but got")
         for shape in ((2, 3), (4,), (9, 9), (0, 0))

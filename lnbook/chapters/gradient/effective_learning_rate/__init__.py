@@ -1,0 +1,1 @@
+"""What `book/gradient/effective-learning-rate.md` imports."""
