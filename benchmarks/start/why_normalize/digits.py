@@ -1,6 +1,6 @@
 """Train deep networks on digits from weights of many sizes, at many learning rates.
 
-`make measure NAME=start/why_normalize/digits`. About five minutes on one core.
+`make measure NAME=start/why_normalize/digits`. Takes about five minutes on one core.
 """
 
 from __future__ import annotations

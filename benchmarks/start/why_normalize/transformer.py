@@ -1,8 +1,9 @@
 """Train character language models with and without LayerNorm.
 
-`make measure NAME=start/why_normalize/transformer`. Each run changes one thing: whether there are
-norms, how large the weights of the blocks start, the learning rate, or the seed. The text is that
-of the running Python, so another version gives other losses. About five minutes on one core.
+`make measure NAME=start/why_normalize/transformer`. The runs differ in whether there are norms, in
+the size of the starting weights of the blocks, in the learning rate and in the seed. The text is
+the documentation that comes with Python, so a different version of Python gives different losses.
+Takes about five minutes on one core.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SETTING: dict[str, Any] = {
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return the baselines and the setting, and then the test loss of each run."""
+    """Return the baselines and the settings, followed by the test loss of each run."""
     text = load_text()
     baselines = language_model.baselines(text)
     found: list[dict[str, Any]] = [{**baselines, "characters": len(text.alphabet), **SETTING}]

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on why one normalizes."""
+"""Checkers for the exercises of "Why normalize?"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 LAYERS = 30
 FACTOR = 1 / math.sqrt(6)
 DIGITS = 0.015  # two decimals, rounded or cut off
-DECADES = 0.7  # what is left may come from a rounded factor
+DECADES = 0.7  # the answer may have been computed with a rounded factor
 
 
 @checker
@@ -28,8 +28,8 @@ def check_growth(factor: Any = None, left: Any = None, cure: Any = None) -> str:
 
     Args:
         factor: by how much each layer multiplies the size of the signal; two decimals are enough.
-        left: what is left of a signal of size 1 after 30 layers; its order of magnitude counts.
-        cure: what to multiply the weights by, so that the size stays; two decimals are enough.
+        left: what's left of a signal of size 1 after 30 layers; the order of magnitude is enough.
+        cure: what to multiply the weights by to keep the size the same; two decimals are enough.
 
     Example:
         >>> check_growth(factor=1 / 6)
@@ -89,7 +89,7 @@ def _rms(h: Array) -> float:
 
 
 def _rescaled(weights: Array, images: Array, size: Callable[[Array], float] = _rms) -> Array:
-    """Divide the weights of each layer by the size of what comes out of it."""
+    """Divide the weights of each layer by the size of its output."""
     h, found = images, []
     for layer in weights:
         found.append(layer / size(_layer(h, layer)))
@@ -98,7 +98,7 @@ def _rescaled(weights: Array, images: Array, size: Callable[[Array], float] = _r
 
 
 def _all_at_once(weights: Array, images: Array) -> Array:
-    """Divide by sizes that were measured in the network as it was."""
+    """Divide by sizes measured in the original network."""
     h, found = images, []
     for layer in weights:
         h = _layer(h, layer)
@@ -118,7 +118,7 @@ START_MISTAKES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType
     {
         "It returns the weights as they were.": lambda weights, _images: weights,
         "It measures all layers in the old network. Send the images through the new weights of "
-        "the layers before.": _all_at_once,
+        "the earlier layers.": _all_at_once,
         "It measures before the ReLU. The size after it should be 1.": _before_relu,
         "It divides by the standard deviation of the features. Their size here is the root mean "
         "square.": lambda weights, images: _rescaled(weights, images, lambda h: float(h.std())),
@@ -135,7 +135,7 @@ START_MISTAKES: Mapping[str, Callable[[Array, Array], Array]] = MappingProxyType
         ),
     }
 )
-"""Wrong weights, by the message that each must get."""
+"""Mistakes, keyed by the message for each."""
 
 
 @checker
@@ -177,7 +177,7 @@ def check_start(function: Callable[[Array, Array], Any]) -> str:
 
 
 WORDS = ("supported", "contradicted", "not tested")
-# For each statement the right word, and what to say to each wrong one.
+# For each statement: the right answer, and a message for each wrong one.
 VERDICTS: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
     {
         "a": (

@@ -1,8 +1,8 @@
-"""The experiments of the chapter on why one normalizes: a deep network, with and without.
+"""The experiments of "Why normalize?": deep networks, with and without a norm.
 
-Networks of one setting and several seeds are trained side by side, as one model of inputs
-`(S, N, H)`, which takes a fraction of the time of one after the other. All runs are in float64,
-and their random numbers come from NumPy, so they're the same on every processor.
+Networks that differ only in their seeds are trained side by side, as one model whose inputs have
+shape `(S, N, H)`. That takes a fraction of the time that training them one by one would. All runs
+are in float64, and their random numbers come from NumPy, so they're the same on every processor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = ("no norm", "LayerNorm")
 DEPTH, WIDTH = 20, 64
 PIXELS, CLASSES, BATCH = 64, 10, 32
 EPS = 1e-5
-WEIGHTS, ORDER = range(2)  # each use of a seed has a generator of its own
+WEIGHTS, ORDER = range(2)  # each use of a seed gets its own generator
 
 
 class DeepNetworks(nn.Module):
@@ -42,7 +42,7 @@ class DeepNetworks(nn.Module):
         kind: "no norm" or "LayerNorm".
         factor: s. Without a norm, every layer multiplies the size of the signal by about s.
         depth: the number of hidden layers, at least 1.
-        seeds: a network for each; its weights are the same for both kinds.
+        seeds: one for each network; a seed gives both kinds the same weights.
 
     Raises:
         ValueError: `kind` isn't known, `factor` isn't positive, or `depth` is below 1.
@@ -99,23 +99,23 @@ def train(
 ) -> Array:
     """Train deep networks on digits with Adam, in batches of 32.
 
-    A seed decides on weights and batches, so both kinds start from the same weights and see the
-    same images.
+    A seed determines the weights and the batches, so both kinds start from the same weights and
+    see the same images.
 
     Args:
         kind: "no norm" or "LayerNorm".
-        factor: how large the weights start, see `DeepNetworks`.
+        factor: the size of the starting weights; see `DeepNetworks`.
         lr: the learning rate.
         depth: the number of hidden layers.
-        steps: how many batches.
-        seeds: a network for each.
+        steps: the number of batches.
+        seeds: one for each network.
 
     Returns:
         The test accuracy of each network, shape `(S,)`; 0 for a network whose numbers are no
         longer finite.
 
     Raises:
-        ValueError: what `DeepNetworks` refuses.
+        ValueError: `DeepNetworks` rejects an argument.
 
     Example:
         >>> bool((train("LayerNorm", 0.5, 0.003, depth=2, steps=100) > 0.7).all())
@@ -139,7 +139,7 @@ def train(
 
 
 def _batches(seeds: Sequence[int], steps: int) -> Iterator[Batch]:
-    """Batches for each network, in an order of its own."""
+    """Yield a batch for each network, which sees the images in its own order."""
     digits = _digits()
     streams = [
         minibatches(
@@ -156,9 +156,9 @@ def _batches(seeds: Sequence[int], steps: int) -> Iterator[Batch]:
 
 
 def _loss(networks: nn.Module, batch: Batch) -> Tensor:
-    """The sum of the losses of all networks, so that each gets the gradient of its own.
+    """The sum of the losses of all networks, so that each gets the gradient of its own loss.
 
-    A network whose loss is no longer finite counts 0, so that the others go on.
+    A loss that's no longer finite counts as 0, so that the other networks can go on training.
     """
     x, y = batch
     losses = functional.cross_entropy(

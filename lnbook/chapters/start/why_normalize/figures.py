@@ -1,4 +1,4 @@
-"""The figures of the chapter on why one normalizes."""
+"""Figures of "Why normalize?"."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def settings(
     """Draw how many networks learned at each setting, as a grid of disks.
 
     Args:
-        panels: for each panel its title, which names a norm, and shares from 0 to 1 of shape
+        panels: a title for each panel, which names a norm, and shares from 0 to 1, shape
             `(F, R)`.
         factors: F sizes of the starting weights, from the smallest to the largest.
         rates: R learning rates.
 
     Returns:
-        Panels side by side. At each setting, a disk whose area is the share; a small dot where
-        the share is 0.
+        Panels side by side. Each setting gets a disk whose area is its share, or a cross if the
+        share is 0.
 
     Raises:
-        ValueError: there is no panel, or shares have another shape.
+        ValueError: there are no panels, or shares have the wrong shape.
 
     Example:
         >>> figure = settings({"no norm": [[0.0, 1.0]], "LayerNorm": [[1.0, 1.0]]}, [1.0], [0.1, 1])
@@ -83,15 +83,15 @@ def signals(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     """Draw the size of the signal after each layer, on a logarithmic scale.
 
     Args:
-        panels: for each panel its title, and for each line its label and the sizes `(S, L + 1)`
-            of all seeds, the input first.
+        panels: a title for each panel, and in it a label for each line with the sizes for all
+            seeds, shape `(S, L + 1)`, starting with the input.
 
     Returns:
-        Panels, one below the other, on one scale: a line at the geometric mean over the seeds,
-        and a band from the smallest to the largest.
+        Panels stacked vertically on a common scale. Each line is the geometric mean over the
+        seeds, and its band reaches from the smallest to the largest.
 
     Raises:
-        ValueError: there is no panel.
+        ValueError: there are no panels.
 
     Example:
         >>> figure = signals({"no norm": {"half": [[1.0, 0.5, 0.25]]}})
@@ -130,20 +130,20 @@ def by_rate(
     levels: Mapping[str, float],
     top: float,
 ) -> Figure:
-    """Draw where runs end against their learning rate.
+    """Plot the final losses of runs against their learning rates.
 
     Args:
-        panels: for each panel its title, for each line its label, and for each learning rate the
-            losses of all seeds.
+        panels: a title for each panel, in it a label for each line, and in that the losses of all
+            seeds at each learning rate.
         levels: losses to compare with, by name.
-        top: what lies above, or isn't finite, becomes a cross at the top.
+        top: losses above this, or not finite, are drawn as crosses at this height.
 
     Returns:
-        Panels, one below the other, on one scale: a point for each run, and a line through the
-        means of the learning rates at which no run is a cross.
+        Panels stacked vertically on a common scale, with a point for each run and a line through
+        the means at those learning rates at which no run is a cross.
 
     Raises:
-        ValueError: there is no panel.
+        ValueError: there are no panels.
 
     Example:
         >>> lines = {"LayerNorm": {0.001: [2.5, 3.0]}, "no norm": {0.001: [2.5, float("inf")]}}

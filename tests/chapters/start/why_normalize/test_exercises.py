@@ -1,4 +1,4 @@
-"""The checkers on why one normalizes: right answers pass, known mistakes are named."""
+"""The checkers of "Why normalize?" accept right answers and recognize known mistakes."""
 
 import math
 

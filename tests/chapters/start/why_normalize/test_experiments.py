@@ -1,4 +1,4 @@
-"""The experiments on why one normalizes are what they say, and follow from their seeds."""
+"""The experiments of "Why normalize?" match PyTorch's layers and depend only on their seeds."""
 
 import numpy as np
 import pytest
