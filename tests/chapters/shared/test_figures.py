@@ -92,9 +92,9 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (two_axes.signs, ({"a": RUNS, "b": RUNS.T},), r"one shape, but got \[\(2, 3\), \(3, 2\)\]"),
     (two_axes.signs, ({"a": RUNS}, [(2, 0)]), r"places to frame, but got \[\(2, 0\)\]"),
     (epsilon.variance_errors, (RUNS[0], {"a": RUNS[0]}, [1.0]), r"shape \(3,\), but got \(1,\)"),
-    (epsilon.variance_errors, (RUNS[0], {}, RUNS[0]), "one to 4 curves over one axis, .* but got"),
+    (epsilon.variance_errors, (RUNS[0], {}, RUNS[0]), "one to 4 curves, .* but got"),
     *(
-        (draw, (RUNS[0], curves), "one to 4 curves over one axis, .* but got")
+        (draw, (RUNS[0], curves), "one to 4 curves, .* but got")
         for draw in (epsilon.spread, epsilon.stretch)
         for curves in ({}, {"short": [1.0]}, {str(n): RUNS[0] for n in range(5)})
     ),
@@ -103,10 +103,14 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
         for results, names in ((zeros(2, 3), ["one"]), (zeros(0, 3), []), (True, ["one"]))
     ),
     *(
-        (geometry.space, (zeros(*shape),) * 3, r"three arrays of one shape \(N, 3\), .* but got")
+        (
+            geometry.space,
+            (zeros(*shape),) * 3,
+            r"three arrays of the same shape \(N, 3\), .* but got",
+        )
         for shape in ((4, 3), (2, 4), (3,), (0, 3))
     ),
-    (geometry.space, (RUNS, RUNS[:1], RUNS), "three arrays of one shape"),
+    (geometry.space, (RUNS, RUNS[:1], RUNS), "three arrays of the same shape"),
     *(
         (geometry.plane, (panels,), r"rows of shape \(N, 3\), N at least 3, but got")
         for panels in ({}, {"a": zeros(2, 3)}, {"a": zeros(5, 2)})

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on epsilon and precision."""
+"""Checkers for the exercises of "Choose epsilon, and keep your digits"."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _right(
 def _mistakes(
     n_a: int, mean_a: float, total_a: float, n_b: int, mean_b: float, total_b: float
 ) -> dict[str, Pair]:
-    """The mean and the total that known mistakes give."""
+    """The mean and the total that result from common mistakes."""
 
     def moved(to: float) -> float:
         return totals + n_a * (mean_a - to) ** 2 + n_b * (mean_b - to) ** 2
@@ -68,7 +68,7 @@ def _mistakes(
         "It weights each mean by the count of the other part.": (crossed, moved(crossed)),
         "Its total is the variance. Return the sum of the squared deviations.": (mean, total / n),
         "It returns the total first. Return the mean, then the total.": (total, mean),
-        "It averages the totals. They're sums: add them, plus one more term.": (
+        "It averages the totals. They're sums: add them, and add one more term.": (
             mean,
             (n_a * total_a + n_b * total_b) / n,
         ),

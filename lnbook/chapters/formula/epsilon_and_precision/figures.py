@@ -1,4 +1,4 @@
-"""The figures of the chapter on epsilon and precision."""
+"""Figures of "Choose epsilon, and keep your digits"."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def variance_errors(
 
     Args:
         means: the means of the rows, positive, shape `(M,)`.
-        errors: for each way to compute the variance, at most four, its label and its relative
+        errors: a label for each way to compute the variance, at most four, and its relative
             errors, positive, shape `(M,)`.
         predicted: the errors that rounding predicts for the first way, shape `(M,)`.
 
@@ -32,7 +32,7 @@ def variance_errors(
         large as the variance; both scales are logarithmic.
 
     Raises:
-        ValueError: if there is no way or more than four, or the shapes differ.
+        ValueError: there are no ways or more than four, or the shapes differ.
 
     Example:
         >>> errors = {"one pass": [1e-6, 1e-2], "two passes": [1e-7, 1e-7]}
@@ -60,19 +60,19 @@ def variance_errors(
 
 
 def spread(sigma: ArrayLike, outputs: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the standard deviation of the normalized row against that of the row.
+    """Plot the standard deviation of rows after normalization against the one before.
 
     Args:
         sigma: the standard deviations of the rows, positive, shape `(M,)`.
-        outputs: for each epsilon, at most four, its label and the standard deviations of the
+        outputs: a label for each epsilon, at most four, and the standard deviations of the
             normalized rows, shape `(M,)`.
 
     Returns:
-        One line per epsilon over a logarithmic scale, and a thin line where the variance of the
+        One line per epsilon on a logarithmic x-axis, and a thin line where the variance of the
         output is one half.
 
     Raises:
-        ValueError: if there is no epsilon or more than four, or the shapes differ.
+        ValueError: there are no epsilons or more than four, or the shapes differ.
 
     Example:
         >>> figure = spread([0.001, 1.0], {"1e-5": [0.302, 1.0]})
@@ -93,18 +93,18 @@ def spread(sigma: ArrayLike, outputs: Mapping[str, ArrayLike]) -> Figure:
 
 
 def stretch(sigma: ArrayLike, factors: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the largest factor by which LayerNorm stretches a small change of a row.
+    """Plot the largest factor by which LayerNorm stretches a small change in a row.
 
     Args:
         sigma: the standard deviations of the rows, positive, shape `(M,)`.
-        factors: for each epsilon, at most four, its label and the factors, positive, shape
+        factors: a label for each epsilon, at most four, and the factors, positive, shape
             `(M,)`.
 
     Returns:
         One line per epsilon; both scales are logarithmic.
 
     Raises:
-        ValueError: if there is no epsilon or more than four, or the shapes differ.
+        ValueError: there are no epsilons or more than four, or the shapes differ.
 
     Example:
         >>> figure = stretch([0.001, 1.0], {"1e-5": [302.0, 1.0]})
@@ -137,7 +137,7 @@ def _curves(
     shapes = [values.shape for values in read.values()]
     if along.ndim != 1 or not 0 < len(read) <= MOST or set(shapes) != {along.shape}:
         raise ValueError(
-            f"{name}: expected one to {MOST} curves over one axis, all of one shape (M,), "
-            f"but got {shapes} over {along.shape}"
+            f"{name}: expected one to {MOST} curves, all of the same shape (M,) as x, "
+            f"but got {shapes} with x of shape {along.shape}"
         )
     return along, read

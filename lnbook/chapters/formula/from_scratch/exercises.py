@@ -106,8 +106,8 @@ def check_wrong_by_hand(
 
     Args:
         right: the output of the right LayerNorm, two numbers.
-        shifted_first: that of "(xhat + beta) * gamma".
-        unbiased: that of "unbiased variance".
+        shifted_first: the output of "(xhat + beta) * gamma".
+        unbiased: the output of "unbiased variance".
         visible_when_new: how many of the two mistakes change the output of a new layer.
 
     Example:
@@ -165,7 +165,7 @@ NOT_NOTICED: dict[float, str] = {
     (5**0.5 - 1) / 2: "Check the square root: sqrt(1 + t) is about 1 + t / 2, not 1 + t.",
     (3**0.5 + 1) / 2: "Check the sign of 1 / sigma: 1 / (1 + t) is about 1 - t.",
     1.0: "At sigma = 1, the difference is only half the tolerance.",
-    1e-5**0.5: "Here the variance equals eps. The test notices the mistake long before.",
+    1e-5**0.5: "Here the variance equals eps. The test notices the mistake well above that.",
 }
 
 
@@ -249,7 +249,7 @@ def check_layer_norm_2d(candidate: Callable[..., nn.Module]) -> str:
         Not yet. Your module needs the parameters `weight` and `bias`, but has none.
     """
     rng = np.random.default_rng(2022)
-    # First as many channels as columns: only then do mistakes about the width return a result.
+    # The first shape has as many channels as columns, so that mixing them up raises no error.
     for shape, eps in (((2, 4, 3, 4), 0.5), ((2, 3, 4, 5), 0.25), ((1, 6, 2, 3), 1e-3)):
         layer = _built(candidate, shape[1], eps)
         x = torch.from_numpy(rng.normal(1.0, 2.0, size=shape))
@@ -299,7 +299,7 @@ def _output(layer: nn.Module, x: Tensor) -> Tensor:
         n, c, h, w = shape
         hints: dict[tuple[int, ...], str] = {
             (n, h, w, c): " Move the channels back to axis 1.",
-            (n, w, c, h): " You need a different permute for the way back.",
+            (n, w, c, h): " You need a different permute to move the channels back.",
         }
         told = f"The output should have shape {shape}, but has {tuple(y.shape)}."
         raise NotYet(told + hints.get(tuple(y.shape), ""))

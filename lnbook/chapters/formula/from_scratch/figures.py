@@ -27,7 +27,7 @@ def caught(results: ArrayLike, modules: Sequence[str], tests: Sequence[str]) -> 
         A grid, with a filled cell and a cross wherever a test catches a module.
 
     Raises:
-        ValueError: the shape of `results` doesn't fit the labels, or there are none.
+        ValueError: the shape of `results` doesn't match the labels, or there are no labels.
 
     Example:
         >>> figure = caught([[True, False]], ["unbiased variance"], ["values", "shape"])

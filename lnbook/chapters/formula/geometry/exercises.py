@@ -1,4 +1,4 @@
-"""The checkers of the chapter on geometry."""
+"""Checkers for the exercises of "See LayerNorm as geometry"."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROW_MISTAKES: dict[str, Array] = {
 
 @checker
 def check_same_output(row: Any = None) -> str:
-    r"""Check a row with mean 10 and deviation 2 that has the LayerNorm output of [4, 2, 8].
+    r"""Check a row with mean 10 and deviation 2 that has the same LayerNorm output as [4, 2, 8].
 
     Args:
         row: three numbers; two decimals are enough.
@@ -63,7 +63,7 @@ SIZES = ((5, 1), (5, 2), (64, 16), (12, 11), (8, 4))
 
 GROUP_MISTAKES: dict[str, Callable[[float, float], float]] = {
     "That's the bound for a single entry. It has to depend on k.": lambda h, k: np.sqrt(h - 1),
-    "It looks as if the other entries were 0. They have to sum to -k t.": lambda h, k: np.sqrt(
+    "You seem to set the other entries to 0. They have to sum to -k t.": lambda h, k: np.sqrt(
         h / k
     ),
     "That's t squared. Take the square root.": lambda h, k: (h - k) / k,
@@ -119,7 +119,7 @@ def _mistakes(w: Array, b: Array) -> dict[str, tuple[Array, Array]]:
             w - rows,
             b,
         ),
-        "It subtracts one mean from all of W. Every column has its own.": (
+        "It subtracts one mean from all of W. Use a separate mean for each column.": (
             w - w.mean(),
             centered_b,
         ),
@@ -146,12 +146,12 @@ def _joined(weight: Array, bias: Array) -> Array:
 def check_center_weights(function: Callable[[Array, Array], Any]) -> str:
     r"""Check a function that turns LayerNorm after a linear layer into RMSNorm.
 
-    Calls `function(weight, bias)` with random parameters, square ones among them, and compares
+    Calls `function(weight, bias)` with random parameters, including a square weight, and compares
     with :math:`W - \frac{1}{H} \mathbf{1} \mathbf{1}^\top W` and :math:`b - \bar{b} \mathbf{1}`.
 
     Args:
-        function: takes a weight of shape `(H, D)` and a bias of shape `(H,)`, returns both,
-            changed, so that `RMSNorm(W' x + b') = LayerNorm(W x + b)` for every x.
+        function: takes a weight of shape `(H, D)` and a bias of shape `(H,)`, and returns new ones
+            such that `RMSNorm(W' x + b') = LayerNorm(W x + b)` for every x.
 
     Example:
         >>> check_center_weights(lambda weight, bias: (weight, bias))

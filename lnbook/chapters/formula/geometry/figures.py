@@ -1,4 +1,4 @@
-"""The figures of the chapter on geometry."""
+"""Figures of "See LayerNorm as geometry"."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Array = NDArray[np.float64]
 RIGHT = np.array([1.0, -1.0, 0.0]) / np.sqrt(2.0)
 BACK = np.array([1.0, 1.0, -2.0]) / np.sqrt(6.0)
 UP = np.ones(3) / np.sqrt(3.0)
-TURN = np.radians(25.0)  # the viewpoint in the drawing of space: how far around (1, 1, 1)
-TILT = np.radians(24.0)  # and how far above the plane
+TURN = np.radians(25.0)  # the viewpoint of the drawing: how far it's turned around (1, 1, 1)
+TILT = np.radians(24.0)  # and how far it's above the plane
 FOLLOWED = ((COLORS["first"], "o"), (COLORS["second"], "s"), (COLORS["third"], "D"))
-SIZES = (9.5, 5.5, 6.5)  # so that two markers at one place are both seen
+SIZES = (9.5, 5.5, 6.5)  # different, so that you can see two markers in the same place
 STARS = (18, 10, 14)
-ARROW = {"linewidth": 1.5, "shrinkB": 2}  # ends before the star that it leads to
+ARROW = {"linewidth": 1.5, "shrinkB": 2}  # ends just before the star that it points to
 
 
 def _seen(points: Array) -> Array:
@@ -46,10 +46,10 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
 
     Returns:
         A drawing in which the direction (1, 1, 1) points up: the plane of the centered rows with
-        the circle of radius root 3, and for each row its way down to the plane and along it.
+        the circle of radius root 3, and for each row its path down to the plane and then along it.
 
     Raises:
-        ValueError: if the three do not have one shape `(N, 3)` with N from 1 to 3.
+        ValueError: the arrays don't all have the same shape `(N, 3)` with N from 1 to 3.
 
     Example:
         >>> root = 1.5**0.5
@@ -61,7 +61,7 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
     fits = before.ndim == 2 and before.shape[1] == 3 and 0 < len(before) <= len(FOLLOWED)
     if not fits or not before.shape == between.shape == after.shape:
         raise ValueError(
-            "space: expected three arrays of one shape (N, 3), N from 1 to 3, but got "
+            "space: expected three arrays of the same shape (N, 3), N from 1 to 3, but got "
             f"{before.shape}, {between.shape} and {after.shape}"
         )
     figure = Figure(figsize=(WIDTH, 4.5))
@@ -117,18 +117,18 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
 
 
 def plane(panels: Mapping[str, ArrayLike]) -> Figure:
-    """Draw centered rows of three features as you see them from above, from (1, 1, 1).
+    """Draw centered rows of three features, seen from above, along (1, 1, 1).
 
     Args:
-        panels: for each panel its title and the rows, whose means are 0, shape `(N, 3)` with N at
+        panels: a title for each panel, and the rows, whose means are 0, shape `(N, 3)` with N at
             least 3.
 
     Returns:
-        A panel for each, side by side, with the circle of radius root 3. The first three rows are
-        large and have their own markers, so that you can follow them.
+        Panels side by side, each with the circle of radius root 3. The first three rows have
+        large markers of their own, so that you can follow them from panel to panel.
 
     Raises:
-        ValueError: if there is no panel, or the rows do not fit.
+        ValueError: there are no panels, or rows have the wrong shape.
 
     Example:
         >>> figure = plane({"centered": [[-1, 0, 1], [2, -1, -1], [1, 1, -2]]})
@@ -155,18 +155,18 @@ def plane(panels: Mapping[str, ArrayLike]) -> Figure:
 
 
 def invariances(table: ArrayLike, changes: Sequence[str], methods: Sequence[str]) -> Figure:
-    """Draw which methods ignore which changes of weights and data.
+    """Draw which methods ignore which changes to the weights and the data.
 
     Args:
         table: True where the output of a method stays the same, shape `(changes, methods)`.
-        changes: what is done, one for each row of the table.
+        changes: the changes, one for each row.
         methods: the methods, one for each column.
 
     Returns:
         A table of cells: filled and "same", or empty and "changes".
 
     Raises:
-        ValueError: if the names do not fit the table.
+        ValueError: the number of changes or methods doesn't match the table.
 
     Example:
         >>> figure = invariances([[True, False]], ["a factor on an example"], ["LN", "BN"])
@@ -191,13 +191,13 @@ def clouds(panels: Mapping[str, ArrayLike]) -> Figure:
     """Draw two features of many rows against each other.
 
     Args:
-        panels: for each panel its title and the two features, shape `(N, 2)`.
+        panels: a title for each panel, and the two features, shape `(N, 2)`.
 
     Returns:
-        A panel for each, side by side, on one scale.
+        Panels side by side, on a common scale.
 
     Raises:
-        ValueError: if there is no panel, or the points do not fit.
+        ValueError: there are no panels, or points have the wrong shape.
 
     Example:
         >>> figure = clouds({"before": [[1, 2], [3, 4]], "after": [[-1, 1], [-1, 1]]})

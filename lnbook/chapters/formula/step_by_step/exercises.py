@@ -154,7 +154,7 @@ def check_undo(function: Undo) -> str:
 SCALE = 100.0  # the row [107, 207, 307, 407] is 100 times [1, 2, 3, 4], plus 7
 
 SCALED_EPS_MISTAKES: dict[float, str] = {
-    EPS: "That would mean that scale makes no difference. With eps, it does, a little.",
+    EPS: "That would mean that the scale makes no difference. With eps, it makes a small one.",
     EPS / SCALE: "You divided by a. The variance grows with the square of a.",
     EPS * SCALE**2: "You multiplied by the square of a. Which row feels eps less, the large one?",
     EPS * SCALE: "You multiplied by a. Which row feels eps less, the large one or the small one?",
@@ -162,13 +162,13 @@ SCALED_EPS_MISTAKES: dict[float, str] = {
     EPS
     / 107**2: "You divided by the square of 107. The row is a * [1, 2, 3, 4] + b: find a and b.",
     EPS / 107: "You divided by 107. The row is a * [1, 2, 3, 4] + b: find a and b.",
-    0.0: "Without any eps the two rows would differ, if only in the tenth decimal.",
+    0.0: "With an eps of 0, the outputs would differ, if only in the tenth decimal.",
 }
 
 
 @checker
 def check_scaled_eps(eps: Any = None) -> str:
-    r"""Check the epsilon that does to [1, 2, 3, 4] what 1e-5 does to [107, 207, 307, 407].
+    r"""Check the epsilon for [1, 2, 3, 4] that gives the output of [107, 207, 307, 407] with 1e-5.
 
     Args:
         eps: one number, :math:`\epsilon / a^2`.
@@ -197,7 +197,7 @@ SLIP_LINES = {
     "e": "Line (e) is right, given line (d): for example, 1.5 * (-0.25) + 0.5 = 0.125.",
 }
 SIGMA_MISTAKES: dict[str, Any] = {
-    "This is the published value. What's the average of the three squares?": 2.63,
+    "This is the published value. What's the average of the three squared deviations?": 2.63,
     "This is the variance. Take its root.": SLIP_ROW.var(),
     "This divides by H - 1. LayerNorm divides by H = 3.": SLIP_ROW.std(ddof=1),
     "This is the root of the sum. Divide the sum by 3 first.": SLIP_ROW.std() * 3**0.5,
@@ -214,7 +214,7 @@ MEAN_SQUARE_MISTAKES: dict[str, Any] = {
 def check_slip(
     line: Any = None, sigma: Any = None, mean_square: Any = None, expected: Any = None
 ) -> str:
-    r"""Check where a published example goes wrong, and a test that shows it.
+    r"""Check where a published example goes wrong, and the test that reveals it.
 
     Args:
         line: the letter of the first wrong line.
@@ -235,14 +235,15 @@ def check_slip(
         as_array(sigma, (), "Your sigma"),
         SLIP_ROW.std(),
         SIGMA_MISTAKES,
-        otherwise="That's the line, but your sigma is off. Average the squares, take the root.",
+        otherwise="That's the line, but your sigma is off. Average the squared deviations, then "
+        "take the root.",
         tolerance=TOLERANCE,
     )
     judge(
         as_array(mean_square, (), "Your mean square"),
         (PUBLISHED**2).mean(),
         MEAN_SQUARE_MISTAKES,
-        otherwise="Your mean square is off. Square the three values of line (d) and average.",
+        otherwise="Your mean square is off. Square the three values in line (d) and average them.",
         tolerance=TOLERANCE,
     )
     judge(

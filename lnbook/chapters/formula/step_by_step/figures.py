@@ -21,7 +21,7 @@ MOST_ROWS = 4
 
 @dataclass(frozen=True)
 class _Box:
-    """A box of the flow diagram: its position, its text, and the color of who provides it."""
+    """A box of the flow diagram: its position, its text, and a color for where it comes from."""
 
     x: float
     y: float
@@ -128,7 +128,7 @@ def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
         Two panels, stacked vertically. Each row of data has its own line, color and marker.
 
     Raises:
-        ValueError: the two differ in shape, or there are more than four rows.
+        ValueError: the arrays differ in shape, or there are more than four rows.
 
     Example:
         >>> figure = rows_before_and_after([[1.0, 3.0], [10.0, 30.0]], [[-1.0, 1.0], [-1.0, 1.0]])
@@ -138,7 +138,7 @@ def rows_before_and_after(x: ArrayLike, normalized: ArrayLike) -> Figure:
     before, after = np.asarray(x, dtype=float), np.asarray(normalized, dtype=float)
     if before.shape != after.shape or before.ndim != 2 or len(before) > MOST_ROWS:
         raise ValueError(
-            "rows_before_and_after: expected two arrays of one shape (N, H), N at most "
+            "rows_before_and_after: expected two arrays of the same shape (N, H), N at most "
             f"{MOST_ROWS}, but got {before.shape} and {after.shape}"
         )
     figure = Figure(figsize=(WIDTH, 3.9))
@@ -164,7 +164,7 @@ def scale_and_shift(rows: Mapping[str, ArrayLike]) -> Figure:
         rows: a label for each pair of gamma and beta, and the values of one row, shape `(H,)`.
 
     Returns:
-        Histograms on a common scale, each with a line at its mean and a bar that reaches one
+        Histograms on a common scale, each with a line at its mean and a bar that extends one
         standard deviation to either side.
 
     Raises:

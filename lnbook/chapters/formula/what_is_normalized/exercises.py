@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 PER_PIXEL = 16 * 32 * 32
 
-# For each layer: its description, the right count, and what other numbers would be counting.
+# For each layer: its description, the right count, and messages for wrong counts.
 COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
     "vectors": (
         "nn.LayerNorm(512) on (32, 512)",
@@ -30,7 +30,7 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
         {
             512: "That's one per feature, as in batch normalization. Count the rows.",
             32 * 512: "That's the number of entries. Each row of 512 numbers has one mean.",
-            1: "There isn't just one: every row has its own.",
+            1: "Each row has its own mean. How many rows are there?",
         },
     ),
     "tokens": (
@@ -41,7 +41,7 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
             20: "Each of the 8 sequences has its own 20 tokens.",
             64: "That's one per feature, as in batch normalization. Count the tokens.",
             8 * 20 * 64: "That's the number of entries. Each token of 64 numbers has one mean.",
-            1: "There isn't just one: every token has its own.",
+            1: "Each token has its own mean. How many tokens are there?",
         },
     ),
     "sequences": (
@@ -51,7 +51,7 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
             8 * 20: "That's one per token. normalized_shape now covers the tokens as well.",
             20: "The 20 tokens are averaged over. What's left?",
             20 * 64: "That's the number of values in each mean, and of gammas. Count the means.",
-            1: "There isn't just one: the 8 sequences are not in normalized_shape.",
+            1: "The axis of the 8 sequences isn't in normalized_shape: each has its own mean.",
         },
     ),
     "images": (
@@ -62,7 +62,7 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
             3: "That's one per channel, as in batch normalization. Count the images.",
             PER_PIXEL: "That's one per pixel, as in LayerNorm2d.",
             3 * 32 * 32: "That's the number of values in each mean. Count the means.",
-            1: "There isn't just one: every image has its own.",
+            1: "Each image has its own mean. How many images are there?",
         },
     ),
     "pixels": (
@@ -74,7 +74,7 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
             16 * 3: "That's one per channel of each image. LayerNorm2d averages over channels.",
             3: "That's one per channel, as in batch normalization.",
             3 * PER_PIXEL: "That's the number of entries. The 3 numbers of a pixel have one mean.",
-            1: "There isn't just one: every pixel has its own.",
+            1: "Each pixel has its own mean. How many pixels are there, in all images?",
         },
     ),
 }
@@ -99,7 +99,7 @@ def check_counts(
 
     Example:
         >>> check_counts(vectors=1)
-        Not yet. vectors: There isn't just one: every row has its own.
+        Not yet. vectors: Each row has its own mean. How many rows are there?
     """
     answers = (vectors, tokens, sequences, images, pixels)
     for (name, (layer, right, mistakes)), answer in zip(COUNTS.items(), answers, strict=True):
@@ -160,9 +160,9 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> str:  # noqa: 
     """Check over which axes the three mystery layers take their statistics.
 
     Args:
-        A: letters out of N, L and D for `mystery_a`, such as "D" or "LD", in any order.
-        B: the same for `mystery_b`.
-        C: the same for `mystery_c`.
+        A: the axes of `mystery_a`, as letters from N, L and D in any order, such as "D" or "LD".
+        B: those of `mystery_b`.
+        C: those of `mystery_c`.
 
     Example:
         >>> check_mystery(A="D")
@@ -174,7 +174,7 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> str:  # noqa: 
             raise NotYet(f"{name} is still missing.")
         letters, right = _letters(answer), set(MYSTERIES[name])
         if not letters:
-            wanted = 'letters out of N, L and D, such as "D"'
+            wanted = 'one or more of the letters N, L and D, such as "D"'
             raise NotYet(f"{name} should be {wanted}, but is {answer!r}.")
         missing = " and ".join(letter for letter in "NLD" if letter in right - letters)
         if missing:
@@ -213,8 +213,8 @@ def _letters(answer: Any) -> set[str]:
 
 
 TWICE = {
-    "a": "(a) belongs in the list. The first norm gives each token an offset and a scale, and the "
-    "second removes both.",
+    "a": "(a) belongs in the list. The first norm only shifts and scales each token, and the "
+    "second undoes both.",
     "b": "(b) belongs in the list. What are the mean and the variance of a whole sequence if each "
     "of its tokens has mean 0 and variance 1?",
     "c": "(c) doesn't belong in the list. Batch normalization subtracts a different number from "
@@ -232,8 +232,8 @@ def check_twice(equal: Any = None) -> str:
 
     Example:
         >>> check_twice("b")
-        Not yet. (a) belongs in the list. The first norm gives each token an offset and a scale, \
-and the second removes both.
+        Not yet. (a) belongs in the list. The first norm only shifts and scales each token, \
+and the second undoes both.
     """
     if isinstance(equal, (list, tuple, set)) and all(isinstance(item, str) for item in equal):
         equal = "".join(equal)

@@ -1,4 +1,4 @@
-"""The checkers on epsilon and precision accept right answers and name known mistakes."""
+"""The checkers accept right answers and recognize known mistakes."""
 
 import numpy as np
 import pytest

@@ -179,7 +179,7 @@ TOLD = {
         (returning(lambda _s, x, y: (x.zero_(), y)[1]), "changes its input"),
         (returning(lambda _s, _x, y: y + 2e-5), "the values are off"),
         (returning(lambda _s, _x, y: y.permute(0, 2, 3, 1)), "back to axis 1"),
-        (returning(lambda _s, _x, y: y.permute(0, 3, 1, 2)), "different permute for the way back"),
+        (returning(lambda _s, _x, y: y.permute(0, 3, 1, 2)), "different permute to move"),
         (
             returning(lambda _s, x, y: y.permute(0, 2, 3, 1).reshape(x.shape)),
             "back with reshape or view. Use permute",

@@ -1,4 +1,4 @@
-"""The checkers on geometry: right answers pass, known mistakes are named."""
+"""The checkers accept right answers and recognize known mistakes."""
 
 import numpy as np
 import pytest
