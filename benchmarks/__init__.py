@@ -1,1 +1,1 @@
-"""Measurements that take too long for a chapter or differ between machines; see `__main__`."""
+"""Scripts for what takes too long for a chapter, or differs between machines; see `__main__`."""

@@ -2,9 +2,9 @@
 
 Each script is named after its record and has a function `measure()` that returns the measurements.
 A script that times code sets `PROCESSES`: it runs that many times, a few minutes apart, and the
-records are pooled. How a process got its memory and which cores it runs on can affect times more
-than anything that happens during the run, and the machine's load changes from minute to minute, so
-the spread within one process isn't enough.
+records are pooled. The memory that a process was given and the cores it runs on can affect times
+more than anything that happens during the run, and the machine's load changes from minute to
+minute, so the spread within one process doesn't tell the whole story.
 """
 
 import argparse

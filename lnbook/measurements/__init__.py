@@ -1,4 +1,4 @@
-"""Recorded measurements that take too long for a chapter or differ between machines.
+"""Records of measurements that take too long for a chapter or differ between machines.
 
 Each record is a JSON file in the folder of its chapter, for example `lstm/training/runs.json`.
 `make measure` writes it with the script of the same name in `benchmarks/`, and adds the date, the
@@ -95,7 +95,7 @@ def write(
         name: the chapter and the file, without an extension; an existing record is replaced.
         measurements: one mapping for each measurement.
         plain: converts objects that JSON doesn't support into ones that it does.
-        more: more facts about the machine, for example its settings.
+        more: additional facts about the machine, for example its settings.
 
     Returns:
         The path of the file.

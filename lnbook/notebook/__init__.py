@@ -22,7 +22,7 @@ __all__ = ["THREADS", "checks", "set_up", "table"]
 
 THREADS = "LNBOOK_THREADS"  # set to 2 to check that no output depends on it
 LARGEST_SEED = 2**32 - 1
-DIGITS = 10  # of numbers in outputs and in glued text: the sixteenth varies by processor
+DIGITS = 10  # of numbers in outputs and in glued text: the sixteenth differs between processors
 
 
 def set_up(seed: int = 0) -> np.random.Generator:

@@ -1,8 +1,8 @@
 """Describes what a figure shows in numbers and words, so that two figures can be compared.
 
-Drawings of the same data differ in their last digits from one processor to another. What they show
-doesn't, so that is what is recorded here, to digits that are reproducible, and compared instead of
-the drawing. Colors are identified by their names in the palette.
+Drawings of the same data differ in their last digits from one processor to another, but what they
+show doesn't. So the latter is recorded here, with the digits that are reproducible, and compared
+instead of the drawing. Colors are identified by their names in the palette.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = ["describe"]
 
 DIGITS = 5  # for numbers that aren't on an axis
 FINEST = 4  # digits relative to an axis's length: less than a tenth of a pixel in the drawing
-# A mean of recorded numbers can be halfway between two positions, give or take a rounding error:
-# rounding it to this many digits first makes it go the same way on every machine.
+# A mean of recorded numbers can be halfway between two positions, give or take a rounding error.
+# Rounding it to this many digits first makes sure that it's rounded the same way on every machine.
 SETTLED = 10
 NAMES = {drawn.lower(): name for name, drawn in COLORS.items()}
 
@@ -89,7 +89,7 @@ def rounded(values: ArrayLike) -> list[Any]:
 
 
 def placed(values: ArrayLike, axis: Axis) -> list[Any]:
-    """Round positions on an axis to what is visible, as nested lists.
+    """Round positions on an axis to the digits that are visible, as nested lists.
 
     Args:
         values: real numbers of any shape, possibly masked; masked values count as NaN.
@@ -122,7 +122,7 @@ def _json(value: Any) -> Any:
 
 
 def _points_on(axes: _AxesBase | None, points: ArrayLike, transform: Transform) -> list[Any]:
-    """Round an array of points; coordinates on an axis are rounded to what is visible."""
+    """Round an array of points; coordinates on an axis keep only the digits that are visible."""
     array: NDArray[np.float64] = np.ma.filled(np.ma.asarray(points, dtype=float), np.nan).reshape(
         -1, 2
     )
@@ -172,7 +172,7 @@ def _texts(texts: Iterable[Text]) -> list[list[Any]]:
 
 
 def _text_transform(text: Text) -> Transform:
-    """The coordinate system of a text's position; annotations have it only while being drawn."""
+    """The coordinate system of a text's position, which annotations set only while being drawn."""
     if isinstance(text, Annotation) and text.axes and text.anncoords == "data":
         return text.axes.transData
     return text.get_transform()

@@ -107,11 +107,11 @@ def table(
     Args:
         rows: for each row, its name and one value or a sequence of values. Text and integers are
             shown as they are, booleans as check marks, other numbers with `digits`.
-        columns: the headings, starting with that of the names.
-        digits: number of decimals: one number, or one for each column of values.
+        columns: the headings, starting with the one for the names.
+        digits: the number of decimals, or one number for each column of values.
 
     Raises:
-        ValueError: there are no rows, or a row or `digits` doesn't fit the columns.
+        ValueError: there are no rows, or a row or `digits` doesn't match the columns.
 
     Example:
         >>> table({"LayerNorm": (0.75, 20), "none": (0.5, 3)}, columns=("norm", "accuracy", "runs"))

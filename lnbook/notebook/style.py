@@ -81,7 +81,7 @@ LABELS = MappingProxyType(
     }
 )
 
-WIDTH = 4.6  # inches: on a phone, the letters are still as large as the text's
+WIDTH = 4.6  # inches: on a phone, letters in figures are still as large as in the text
 
 RC_PARAMS = MappingProxyType(
     {
@@ -161,11 +161,11 @@ def line_styles(labels: Iterable[str], **other: Any) -> dict[str, dict[str, Any]
     """Return the style of each line of a figure, by its label.
 
     A line whose label names a concept has that concept's style. If several labels name the same
-    one, their lines share its color, and the later ones have dashes and hollow markers that no
-    other line has. A line whose label names no concept gets the next free style.
+    concept, their lines share its color, and the later ones get hollow markers and dashes of their
+    own. A line whose label names no concept gets the next free style.
 
     Args:
-        labels: labels of all lines.
+        labels: the labels of all lines.
         other: options to override.
 
     Example:

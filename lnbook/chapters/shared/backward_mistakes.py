@@ -26,7 +26,7 @@ def dx_of(
 ) -> Array:
     """Return the gradient with respect to x, with a factor for each term and a power of r.
 
-    By default, the mean term has the factor 1, or 0 for RMSNorm.
+    By default, the factor of the mean term is 1, or 0 for RMSNorm.
     """
     if mean_term is None:
         mean_term = 0.0 if rms else 1.0
@@ -39,7 +39,7 @@ def dx_of(
 
 
 def dx_with_r_without_eps(g: Array, x: Array, eps: float, *, rms: bool = False) -> Array:
-    """Return the gradient with the right xhat but an r without eps."""
+    """Return the gradient with the right xhat, but with an r that leaves out eps."""
     right = dx_of(g, x, eps, rms=rms)
     variance = row_mean((x if rms else x - row_mean(x)) ** 2)
     wrong: Array = right * np.sqrt((variance + eps) / variance)

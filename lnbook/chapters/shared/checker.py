@@ -1,4 +1,4 @@
-"""Shared code of the checkers: verdicts, parsing answers and recognizing common mistakes.
+"""Code that the checkers share: verdicts, parsing answers and recognizing common mistakes.
 
 A checker compares an answer with the right one and with those that common mistakes produce, so that
 it can say what went wrong, not just that something did.
@@ -129,7 +129,7 @@ def as_count(answer: Any, what: str) -> int:
     """Convert an answer to a whole number; 392.0 counts as one, too.
 
     Raises:
-        NotYet: the answer is missing, or something else.
+        NotYet: the answer is missing, or isn't a whole number.
 
     Example:
         >>> as_count(32 / 4 * 49, "Your count")
@@ -232,8 +232,8 @@ def judge(
 
     Example:
         >>> mistakes = {"You divided by H - 1.": 2.0}
-        >>> judge(np.array(1.0), 1.0, mistakes, otherwise="It is another number.")
-        >>> judge(np.array(2.0), 1.0, mistakes, otherwise="It is another number.")
+        >>> judge(np.array(1.0), 1.0, mistakes, otherwise="That's not it.")
+        >>> judge(np.array(2.0), 1.0, mistakes, otherwise="That's not it.")
         Traceback (most recent call last):
         lnbook.chapters.shared.checker.NotYet: You divided by H - 1.
     """

@@ -1,4 +1,4 @@
-"""The experiments of the part on the gradient.
+"""Experiments with deep networks, for the part on the gradient.
 
 Both take the normalization as a function, so a chapter can pass its own. All runs are in float64,
 and their random numbers come from NumPy, so they're the same on every processor.
@@ -35,11 +35,11 @@ def gradient_by_layer(normalize: Normalize, scale: float = 1.0, seed: int = 0) -
     Args:
         normalize: applied to each product `W h`, of shape `(16, 64)`.
         scale: the size of the weights; 1 keeps the size of `W h` near that of `h`.
-        seed: determines weights, inputs and the gradient at the top.
+        seed: determines the weights, the inputs and the gradient at the top.
 
     Returns:
-        For each layer, from the first to the last, log10 of the norm of the gradient with respect
-        to its output, divided by the norm of the gradient at the top. Shape `(30,)`.
+        For each layer, from first to last, log10 of the norm of the gradient with respect to its
+        output, relative to the norm of the gradient at the top. Shape `(30,)`.
 
     Raises:
         ValueError: `scale` isn't positive.
@@ -78,11 +78,11 @@ def train(
         normalize: applied to each product `W h`.
         optimizer: "SGD" or "Adam".
         lr: the learning rate.
-        seed: determines data, weights and batches.
+        seed: determines the data, the weights and the batches.
         steps: the number of training steps, at least 0.
 
     Returns:
-        The mean cross-entropy of all training rows, and of all test rows.
+        The mean cross-entropy on all training rows, and on all test rows.
 
     Raises:
         ValueError: `optimizer` isn't one of these.

@@ -1,4 +1,4 @@
-"""Gradients and hidden states of a stack of blocks before training starts."""
+"""Gradients and hidden states in a stack of blocks before training starts."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class Start:
     """What was measured in a stack of L blocks before the first training step.
 
     Attributes:
-        weights: the Frobenius norm of the gradient of each block's second feed-forward matrix,
-            first block first, shape `(L,)`.
+        weights: the Frobenius norm of the gradient with respect to each block's second
+            feed-forward matrix, starting with the first block, shape `(L,)`.
         gradients: the norm of the gradient with respect to the stream, over all tokens together:
             before the first block and after each block, shape `(L + 1,)`.
         stream: the mean over tokens of the squared length of the stream, divided by the width,
             shape `(L + 1,)`.
         before_norm: the same for what the last norm of each block reads, shape `(L,)`.
-        updates: the mean over tokens of the length of a block's change to the stream, as a share
-            of the length of the stream before it, shape `(L,)`.
-        alike: the mean cosine between two tokens of one sequence, shape `(L + 1,)`.
+        updates: the length of each block's change to the stream, relative to the length of the
+            stream before the block, averaged over tokens, shape `(L,)`.
+        alike: the mean cosine between two tokens of the same sequence, shape `(L + 1,)`.
         common: the share of the squared gradient with respect to the stream that is the same for
             all tokens of a sequence, shape `(L + 1,)`.
-        factors: for each of `ENCODER_STEPS`, the factor by which going back through it changes
-            the norm of the gradient over all tokens; empty except for Post-LN. Shape `(L, 4)`.
+        factors: for each of `ENCODER_STEPS`, the factor by which its backward pass changes the
+            norm of the gradient over all tokens; empty except for Post-LN. Shape `(L, 4)`.
 
     Example:
         >>> start = at_start(PostLNBlock, 3)
@@ -138,7 +138,7 @@ def _blocks(encoder: TransformerEncoder) -> list[Any]:
 
 @torch.no_grad()
 def _pytorch_init_(encoder: TransformerEncoder, rng: np.random.Generator) -> TransformerEncoder:
-    """Initialize like PyTorch's layer: linear layers by fan-in, projections by Xavier."""
+    """Initialize like PyTorch's layer: linear layers by fan-in, input projections by Xavier."""
     initialize_(encoder, rng)
     for part in encoder.modules():
         if isinstance(part, SelfAttention):
@@ -153,7 +153,7 @@ def _pytorch_init_(encoder: TransformerEncoder, rng: np.random.Generator) -> Tra
 
 
 def random_batch(rng: np.random.Generator, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Normal inputs, a word embedding whose rows have a length near 1, and targets."""
+    """Return normal inputs, a word embedding whose rows have a length near 1, and targets."""
     x = torch.from_numpy(rng.normal(size=(SEQUENCES, TOKENS, width))).requires_grad_()
     embedding = torch.from_numpy(rng.normal(size=(WORDS, width)) / np.sqrt(width))
     targets = torch.from_numpy(rng.integers(0, WORDS, (SEQUENCES, TOKENS)))
@@ -187,7 +187,7 @@ def norms_of_gradients(tensors: Sequence[Tensor]) -> Array:
 
 
 def factors(tensors: Sequence[Tensor], steps: int) -> Array:
-    """Factors from the output of each step to its input, steps in forward order."""
+    """Return the factors from the output of each step to its input, in forward order."""
     lengths = norms_of_gradients(tensors)
     return (lengths[:-1] / lengths[1:]).reshape(-1, steps)
 
@@ -234,7 +234,7 @@ def at_start(
         block: the class of the blocks, for example `PostLNBlock`.
         depth: the number of blocks.
         setting: one of `SETTINGS`.
-        seed: determines inputs, targets and weights.
+        seed: determines the inputs, the targets and the weights.
         width: the size of the stream, a multiple of 4.
         final_norm: see `TransformerEncoder`.
 

@@ -23,7 +23,7 @@ def seed_dots(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -
 
     Args:
         panels: a title for each panel, and in it the results of each kind of run, by name.
-        label: what the results are; the label of the x-axis.
+        label: the label of the x-axis, which says what the results are.
 
     Returns:
         Panels stacked vertically on a common scale. Each kind of run gets a row, with a point for
@@ -65,7 +65,7 @@ def stages(values: Mapping[str, ArrayLike]) -> Figure:
     """Draw one row at several stages of a calculation.
 
     Args:
-        values: a title for each stage, and the values of the features there, shape `(H,)`.
+        values: a title for each stage, and the values of the features at it, shape `(H,)`.
 
     Returns:
         Panels stacked vertically, with a labeled bar for each feature and a dashed line at the

@@ -1,4 +1,4 @@
-"""Training a small language model on real text, in blocks of several kinds."""
+"""Training a small language model with different kinds of blocks on real text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 STARTS = ("xavier", "pytorch", "deepnorm")
 TEST_WINDOWS = 64
-TEST_SEED = 10**6  # no run has it: all runs are tested on the same parts of the text
+TEST_SEED = 10**6  # not the seed of any run; all runs are tested on the same parts of the text
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Run:
         train_losses: the loss of each step, on its batch, before the update.
         steps: the steps after which the model was tested.
         losses: the test loss after each of these steps.
-        shares: the differing share of the last block (see `differing_share`) after each of them.
+        shares: the last block's differing share (see `differing_share`) after each of these steps.
 
     Example:
         >>> ab = torch.tensor([0, 1] * 50)
@@ -72,8 +72,8 @@ def baselines(text: Text) -> dict[str, float]:
         p(b) = \frac{n_b + 1}{\sum_c (n_c + 1)}, \qquad
         p(b \mid a) = \frac{n_{ab} + 1}{\sum_c (n_{ac} + 1)}
 
-    The counts are those of the training text. The first model knows how often each character
-    occurs. The second also sees the character before.
+    The counts :math:`n` are from the training text. The first model knows how often each character
+    occurs. The second also sees the previous character.
 
     Args:
         text: the text.
@@ -128,8 +128,8 @@ def build(
         length: the longest window.
         start: `"xavier"`, Xavier's normal distribution for the matrices of the blocks and zeros
             for their biases; `"pytorch"`, the smaller values of `nn.Linear`; or `"deepnorm"`,
-            Xavier's, with the branches scaled down by DeepNorm's rule, whatever the block.
-            DeepNorm blocks get that initialization with `"xavier"`, too.
+            Xavier's distribution with the branches scaled down by DeepNorm's rule, for any kind of
+            block. DeepNorm blocks get that initialization with `"xavier"`, too.
         dtype: the dtype of the parameters and of the computation.
         options: other arguments of `CausalLanguageModel` and its blocks, by name.
 
@@ -184,8 +184,8 @@ def train(
 ) -> Run:
     """Train a language model with Adam, and test it along the way.
 
-    Each step takes `batch` random windows from the training text. Tests use 64 windows of the test
-    text, the same ones for all runs with the same `length`.
+    Each step takes `batch` random windows from the training text. Tests use 64 windows from the
+    test text, the same ones for all runs with the same `length`.
 
     Args:
         text: what to train on.
@@ -193,8 +193,8 @@ def train(
         layers: the number of blocks.
         width: D, the size of the stream.
         heads: the number of attention heads.
-        lr: the learning rate, after the warm-up.
-        warm_up_steps: the number of steps over which it rises.
+        lr: the learning rate after the warm-up.
+        warm_up_steps: the number of steps over which the learning rate rises.
         steps: the number of training steps, at least 0.
         batch: the number of windows per step.
         length: the number of characters in a window.
@@ -315,7 +315,7 @@ def differing_share(model: CausalLanguageModel, x: Tensor) -> Array:
         S_l = 1 - \frac{\lVert \overline{h_l} \rVert^2}{\overline{\lVert h_l \rVert^2}}
 
     with means over all positions of all windows. At 0, every position has the same hidden state, so
-    the model can no longer tell one input from another. At 1, they have nothing in common.
+    the model can no longer tell one input from another. At 1, the hidden states have a mean of 0.
 
     Args:
         model: the model.

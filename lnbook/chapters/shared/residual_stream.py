@@ -1,4 +1,4 @@
-"""Sizes of the residual stream in a stack of new blocks."""
+"""The size of the residual stream in a stack of new blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def new_stack(
     final_norm: bool = False,
     activation: str = "relu",
 ) -> TransformerEncoder:
-    """A stack of 64 features with four heads, initialized from `rng`."""
+    """Return a stack of blocks with 64 features and four heads, initialized from `rng`."""
     encoder = TransformerEncoder(
         block,
         depth,
@@ -47,7 +47,7 @@ def new_stack(
 
 
 def random_input(rng: np.random.Generator) -> Tensor:
-    """Return normal numbers: 2 sequences of 16 tokens of 64 features."""
+    """Return normal random numbers: 2 sequences of 16 tokens with 64 features each."""
     return torch.from_numpy(rng.standard_normal((SEQUENCES, LENGTH, FEATURES)))
 
 
@@ -64,13 +64,13 @@ def stream_sizes(
     .. math::
         \sqrt{\frac{1}{N L D} \sum_{n, l, d} x_{n l d}^2}
 
-    The input is normal, 2 sequences of 16 tokens of 64 features.
+    The input is normal: 2 sequences of 16 tokens with 64 features each.
 
     Args:
         block: `PostLNBlock`, `PreLNBlock` or another block from `lnbook.transformer`.
         depth: the number of blocks.
         branch_scale: multiplies the last matrix of each branch at initialization.
-        seed: determines weights and input.
+        seed: determines the weights and the input.
 
     Returns:
         The root mean square of the input and of the output of each block, shape `(depth + 1,)`.
@@ -100,7 +100,8 @@ def branch_size(block: type[TransformerBlock], activation: str, seed: int = 0) -
     Args:
         block: `PostLNBlock` or `PreLNBlock`.
         activation: `"relu"` or `"gelu"`.
-        seed: determines weights and input, which are the same for all blocks and activations.
+        seed: determines the weights and the input, which are the same for all blocks and
+            activations.
 
     Returns:
         The root mean square of the output of the feed-forward network.

@@ -1,7 +1,7 @@
-"""Layer norms with one mistake each, for trying out tests.
+"""LayerNorm modules with one mistake each, for trying out tests.
 
 A wrong module has the arguments and parameters of `torch.nn.LayerNorm`. Only one line of its
-formula differs.
+formula is different.
 """
 
 from __future__ import annotations
