@@ -1,9 +1,9 @@
 /**
- * Describes a figure as a tree, writes it as text for the page, and brings a page up to date.
+ * Describes a figure as a tree, turns the tree into HTML, and updates the page when it changes.
  *
- * The build writes the first state of a figure into the page; in the browser the same functions
- * change what differs. So the figure without JavaScript and the live one are the same drawing, and
- * what has the focus keeps it.
+ * The build writes the initial state of a figure into the page. In the browser, the same functions
+ * change only what differs. So the figure without JavaScript and the live one are the same drawing,
+ * and an element that has the focus keeps it.
  */
 (function (root) {
   "use strict";
@@ -13,7 +13,7 @@
 
   /**
    * One element of a tree. Attributes that are null, undefined or false are left out; numbers are
-   * written with two decimals, which is enough for places in a drawing.
+   * written with two decimals, which is enough for positions in a drawing.
    *
    * @param {string} tag
    * @param {Object<string, any>} attributes
@@ -31,7 +31,7 @@
       if (child === null || child === undefined || child === false || child === "") continue;
       if (typeof child === "object") list.push(child);
       else if (typeof list[list.length - 1] === "string") list[list.length - 1] += child;
-      else list.push(String(child)); // neighboring texts are one text for a browser
+      else list.push(String(child)); // browsers join neighboring texts into one
     }
     return { tag, attributes: kept, children: list };
   }
@@ -60,14 +60,14 @@
     return element;
   }
 
-  /** Change an element of the page, where it differs, to what a tree says. */
+  /** Make an element of the page match a tree, changing only what differs. */
   function patch(element, tree) {
     for (const name of element.getAttributeNames())
       if (!(name in tree.attributes)) element.removeAttribute(name);
     for (const [name, value] of Object.entries(tree.attributes))
       if (element.getAttribute(name) !== value) element.setAttribute(name, value);
     if (element.tagName === "INPUT") {
-      // Once a reader has used it, an input no longer follows its attributes.
+      // Once a reader has used an input, it no longer follows its attributes.
       const { value, checked } = tree.attributes;
       if (value !== undefined && element.value !== value) element.value = value;
       element.checked = checked !== undefined;
@@ -83,7 +83,7 @@
     while (element.childNodes.length > tree.children.length) element.lastChild.remove();
   }
 
-  /** A number with a fixed count of decimals, a true minus sign, and no minus zero. */
+  /** A number with a fixed number of decimals, a true minus sign, and no minus zero. */
   function fixed(value, digits = 2) {
     if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
     const text = Math.abs(value).toFixed(digits);
@@ -97,7 +97,7 @@
     return "10" + [...String(exponent)].map((letter) => RAISED[letter]).join("");
   }
 
-  /** A number that may be tiny: four decimals, or a factor and a power of ten. */
+  /** A number that may be tiny: with four decimals, or in scientific notation. */
   function tiny(value) {
     if (!Number.isFinite(value) || value === 0 || Math.abs(value) >= 1e-3) return fixed(value, 4);
     const [factor, exponent] = value.toExponential(1).split("e");
@@ -109,7 +109,7 @@
     return h("data", { value: String(value), "data-name": name }, shown);
   }
 
-  /** The colors, by what they stand for: those of lnbook/notebook/palette.toml. */
+  /** The colors of lnbook/notebook/palette.toml, by what they represent. */
   const color = {
     ink: "var(--ln-ink)",
     paper: "var(--ln-paper)",
@@ -126,7 +126,7 @@
     fifth: "var(--ln-fifth)",
   };
 
-  /** The drawing of a figure: an image with a text, or, once it is live, a group of controls. */
+  /** The drawing of a figure: an image with alt text or, once it's live, a group of controls. */
   function svg(width, height, alt, live, ...children) {
     return h(
       "svg",
@@ -144,7 +144,7 @@
     );
   }
 
-  /** A slider of the page itself, with its value beside it. */
+  /** An HTML slider with its value next to it. */
   function range(act, label, spoken, value, [min, max, step], shown, index) {
     return h(
       "label",
@@ -165,7 +165,7 @@
     );
   }
 
-  /** A choice of one among a few. */
+  /** A group of radio buttons. */
   function choice(id, act, legend, options, chosen) {
     return h(
       "fieldset",
@@ -193,7 +193,7 @@
     return h("button", { type: "button", "data-act": act, "data-value": String(value) }, text);
   }
 
-  /** All controls: hidden without JavaScript, and without effect until it is there. */
+  /** All controls: hidden without JavaScript, and disabled until it has loaded. */
   function controls(live, ...children) {
     return h("fieldset", { class: "ln-play-controls", disabled: !live, "aria-label": "Controls" }, children);
   }

@@ -10,7 +10,7 @@
   const EPS = 1e-5;
   const [LEFT, TOP, CELL_WIDTH, CELL_HEIGHT, GAP] = [46, 24, 38.5, 31, 8];
 
-  /** The block: channels differ in mean, the second image is pale, the third is bright. */
+  /** The block: channels differ in mean, the second image has low contrast, the third is bright. */
   const BLOCK = [
     [0, -1, 2, 3, 4, 2, 4, 3, 6, 8, 6, 3, 1, 6, 3, 0, 3, 1, 6, 6, 6, 8, 7, 6],
     [2, 3, 0, 2, 1, 2, 4, 5, 5, 5, 4, 5, 2, 2, 3, 2, 4, 4, 5, 7, 6, 7, 7, 5],
@@ -26,7 +26,7 @@
     RMS2d: { text: "RMS", name: "RMSNorm over the channels", over: "C, without the mean", count: "N · H · W", who: "this pixel in all channels of the image" },
   };
 
-  /** The first state. @param {{method?: string, groups?: number, cell?: number}} options */
+  /** The initial state. @param {{method?: string, groups?: number, cell?: number}} options */
   function start(options) {
     return { id: "family", alt: "", method: "LN", groups: 2, cell: 31, show: "x", x: BLOCK, ...options };
   }
@@ -197,7 +197,7 @@
         h(
           "p",
           { class: "ln-play-note" },
-          moved ? ["A line marks each output that changed: ", number("moved", moved, String(moved)), ` of ${N * C * H * W} outputs.`] : "Change the cell, and lines mark the outputs that change."
+          moved ? ["A line marks each output that changed: ", number("moved", moved, String(moved)), ` of ${N * C * H * W} outputs.`] : "Change the cell, and a line marks each output that changes."
         )
       ),
     ];

@@ -1,4 +1,4 @@
-/** The figure `norm`: one row on its way through LayerNorm, and a gradient on its way back. */
+/** The figure `norm`: one row passes through LayerNorm, and a gradient comes back. */
 (function () {
   "use strict";
 
@@ -6,7 +6,7 @@
   const { forward, backward, sum, dot } = NormMath;
 
   const WIDTH = 380;
-  const [LEFT, RIGHT] = [34, 316]; // the features are between them, and direct labels outside
+  const [LEFT, RIGHT] = [34, 316]; // the features are between these, and the labels outside
   const SUBSCRIPTS = "₁₂₃₄₅₆";
   const MOST = 6;
   const NO_EPS = -9; // the slider's position for an epsilon of 0
@@ -44,7 +44,7 @@
     };
   }
 
-  /** The first state. @param {{preset?: string, gradient?: boolean, epsPower?: number}} options */
+  /** The initial state. @param {{preset?: string, gradient?: boolean, epsPower?: number}} options */
   function start(options) {
     return {
       id: options.id || "norm",
@@ -75,7 +75,7 @@
 
   // Drawing ---------------------------------------------------------------------------------------
 
-  /** A place for the bars of all features: from `top` down, with a scale from `low` to `high`. */
+  /** The area for the bars of all features: from `top` down, with a scale from `low` to `high`. */
   function panel(top, height, low, high) {
     const scale = (value) => top + height - ((value - low) / (high - low)) * height;
     const within = (value) => scale(Math.min(high, Math.max(low, value)));
@@ -144,7 +144,7 @@
     ];
   }
 
-  /** A bar that can be moved: a slider for a pointer, the keyboard and a screen reader. */
+  /** A bar that can be moved: a slider for the pointer, the keyboard and screen readers. */
   function handle(state, place, act, i, value, from, tint, name, step, live) {
     const x = column(state, i);
     const y = place.scale(value);
@@ -279,7 +279,7 @@
         entry("sum of ∂L/∂x", "sum-dx", total, tiny(total), Math.abs(total) < 1e-9 && "0, up to rounding"),
         entry("sum of ∂L/∂x · x̂", "sum-dx-xhat", along, tiny(along), Math.abs(along) < 1e-3 && (result.eps ? "0, up to ε" : "0, up to rounding")),
       ],
-      // All digits of what is drawn, for whoever reads the page by a program.
+      // All digits of the numbers drawn, for programs that read the page.
       h("data", {
         hidden: true,
         "data-name": "all",

@@ -1,6 +1,6 @@
 /**
  * Makes the figures of the playground live: pointer, keyboard and controls change a state, and the
- * figure is brought up to date once a frame.
+ * figure is updated once per frame.
  *
  * A figure is an entry of `Playground` with `start(options)`, `view(state, live)`,
  * `update(state, act, value, index)`, `status(state)` and, where arrow keys move in a grid,
@@ -10,7 +10,7 @@
   "use strict";
 
   const { h, patch } = Drawing;
-  const QUIET_FOR = 600; // milliseconds without a change before it is told to a screen reader
+  const QUIET_FOR = 600; // milliseconds without a change before it's announced to screen readers
   const TURN_FOR = 450; // milliseconds that a turn takes
 
   /** @param {HTMLElement} root an element with data-playground */
@@ -33,7 +33,7 @@
       if (!frame) frame = requestAnimationFrame(show);
     }
 
-    /** Draw now what waits for the next frame: keys may come faster than frames. */
+    /** Draw now instead of in the next frame: keys may come faster than frames. */
     function settle() {
       if (frame) {
         cancelAnimationFrame(frame);
@@ -57,7 +57,7 @@
       change(figure.update(state, target.dataset.act, value, index && Number(index)));
     }
 
-    /** Go to another state; what the figure names in `turns` goes there step by step. */
+    /** Go to a different state; the values that the figure names in `turns` get there gradually. */
     function turn(next) {
       cancelAnimationFrame(turning);
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -111,7 +111,7 @@
         if (!next) return;
         event.preventDefault();
         change(next);
-        settle(); // the focus goes to what the new state can be entered by
+        settle(); // so that the cell that gets the focus has been updated
         root.querySelector("[role=gridcell][tabindex='0']").focus();
       }
     });
@@ -138,7 +138,7 @@
     show();
   }
 
-  /** What a pointer does from now on: it moves a slider, or something freely. */
+  /** What dragging does: it moves a slider, or moves something freely. */
   function dragging(target, first, act) {
     let last = place(target, first);
     if ("drag" in target.dataset) {
@@ -150,7 +150,7 @@
     }
     const [top, bottom] = [Number(target.dataset.top), Number(target.dataset.bottom)];
     const { min, max, now, step } = scaleOf(target);
-    // Where it was grasped, it stays in the hand.
+    // Keep the point where it was grabbed under the pointer.
     const offset = last.y - (bottom + ((now - min) / (max - min)) * (top - bottom));
     return (event) => {
       const y = place(target, event).y - offset;
@@ -159,7 +159,7 @@
     };
   }
 
-  /** The place of a pointer in the units of the drawing. */
+  /** The position of a pointer in the units of the drawing. */
   function place(target, event) {
     const point = new DOMPoint(event.clientX, event.clientY);
     return point.matrixTransform(target.ownerSVGElement.getScreenCTM().inverse());
@@ -170,7 +170,7 @@
     return { min: read("min"), max: read("max"), now: read("now"), step: Number(slider.dataset.step) };
   }
 
-  /** The value of a slider after a key; null if the key means nothing to it. */
+  /** The value of a slider after a key press; null if the slider ignores the key. */
   function byKey(slider, key) {
     const { min, max, now, step } = scaleOf(slider);
     const moves = {
@@ -186,7 +186,7 @@
     return key in moves ? within(moves[key], min, max) : null;
   }
 
-  /** A value inside its limits, without the dust of binary fractions. */
+  /** A value clamped to its limits, without floating-point noise. */
   function within(value, min, max) {
     return Number(Math.min(max, Math.max(min, value)).toFixed(6));
   }

@@ -8,18 +8,18 @@
   const [WIDTH, HEIGHT, UNIT, RIM, POLE] = [380, 336, 47, 2.95, 3.3];
   const [MIDDLE, CENTER] = [WIDTH / 2, HEIGHT / 2 + 4];
   const EPS = 1e-5;
-  const LARGEST = 1.6; // of mean and deviation: so much fits into the drawing
+  const LARGEST = 1.6; // of mean and deviation, so that the row fits into the drawing
   const DEGREE = Math.PI / 180;
 
-  /** Lines end before they reach a letter. */
+  /** Keeps lines from running into letters. */
   const HALO = { stroke: color.paper, "stroke-width": "4", "stroke-linejoin": "round", "paint-order": "stroke" };
 
-  /** Two directions in the plane of mean 0, and the one across it; each of length 1. */
+  /** Two directions in the plane of mean 0, and the one perpendicular to it; each of length 1. */
   const E1 = [1, -1, 0].map((value) => value / Math.sqrt(2));
   const E2 = [1, 1, -2].map((value) => value / Math.sqrt(6));
   const E3 = [1, 1, 1].map((value) => value / Math.sqrt(3));
 
-  /** The first state. @param {{x?: number[], turn?: number, tilt?: number}} options */
+  /** The initial state. @param {{x?: number[], turn?: number, tilt?: number}} options */
   function start(options) {
     const state = { id: "sphere", alt: "", x: [-0.8, 2.6, 1.5], turn: 155, tilt: 22, direction: 0, ...options };
     return placed(state, state.x);
@@ -42,7 +42,7 @@
     return E1.map((value, i) => mu + Math.sqrt(3) * sigma * (a * value + b * E2[i]));
   }
 
-  /** The state with another row, as far as it fits. */
+  /** The state with a different row, limited to what fits into the drawing. */
   function placed(state, x) {
     const { mean: mu, sigma, direction } = parts(x);
     const kept = sigma < 1e-9 ? state.direction : direction; // a constant row points nowhere
@@ -52,7 +52,7 @@
 
   // Drawing ---------------------------------------------------------------------------------------
 
-  /** The two directions of space that are right and up in the drawing. */
+  /** The two directions in space that point right and up in the drawing. */
   function camera(state) {
     const [turn, tilt] = [state.turn * DEGREE, state.tilt * DEGREE];
     const right = E1.map((value, i) => Math.cos(turn) * value + Math.sin(turn) * E2[i]);
@@ -180,7 +180,7 @@
         range("direction", "angle", "angle in the plane", Math.round(state.direction), [-180, 180, 1], `${fixed(state.direction, 0)}°`)
       ),
       group(
-        "your point of view",
+        "your viewpoint",
         range("turn", "turn", "turn the view", Math.round(state.turn), [-180, 180, 1], `${fixed(state.turn, 0)}°`),
         range("tilt", "tilt", "tilt the view", Math.round(state.tilt), [0, 90, 1], `${fixed(state.tilt, 0)}°`),
         h(
