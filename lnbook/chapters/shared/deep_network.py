@@ -27,7 +27,7 @@ OPTIMIZERS = {"SGD": torch.optim.SGD, "Adam": torch.optim.Adam}
 
 
 def gradient_by_layer(normalize: Normalize, scale: float = 1.0, seed: int = 0) -> Array:
-    r"""Send a random gradient back through a deep network with random weights.
+    r"""Propagate a random gradient back through a deep network with random weights.
 
     Each of the 30 layers computes :math:`\tanh(\operatorname{normalize}(W h))`, with its own
     `W`, whose entries have the standard deviation `scale` / sqrt(64).

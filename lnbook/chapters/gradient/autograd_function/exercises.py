@@ -1,4 +1,4 @@
-"""Checkers of the chapter on the autograd function."""
+"""Checkers for the chapter on the autograd function."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_blind_gradient(g: Any = None) -> str:
     if abs((answer * xhat).mean()) < 1e-9 * size:
         told = "The mean of g * xhat is 0 as well, so a missing xhat term goes unnoticed too."
         raise NotYet(told)
-    return "The mean of g is 0 and that of g * xhat isn't: only a missing xhat term shows."
+    return "The mean of g is 0, but the mean of g * xhat isn't, so only a missing xhat term shows."
 
 
 @checker
@@ -77,7 +77,7 @@ def check_gradient_of_squares(function: Callable[..., Any]) -> str:
             },
             otherwise=f"The formula gives the wrong numbers {context}. Start from g = 2 * xhat.",
         )
-    return "It's proportional to eps, so a test with this loss sees next to nothing."
+    return "It's proportional to eps, so a test with this loss can't see much."
 
 
 Apply = Callable[[Tensor, tuple[int, ...], Tensor | None, float], Tensor]
@@ -182,7 +182,7 @@ def _check_output(
         centered = x - x.mean(tuple(range(-len(shape), 0)), keepdim=True)
         if _same(y, _rms_norm(centered, shape, weight)):
             raise NotYet("It subtracts the mean. RMSNorm doesn't.")
-        raise NotYet(f"{where}: the output isn't that of RMSNorm.")
+        raise NotYet(f"{where}: the output isn't what RMSNorm returns.")
     if not _has_custom_node(y.grad_fn):
         told = "The output doesn't come from a torch.autograd.Function."
         raise NotYet(f"{told} Return YourFunction.apply(...).")

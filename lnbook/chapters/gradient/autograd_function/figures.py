@@ -1,4 +1,4 @@
-"""Figures of the chapter on the autograd function."""
+"""Figures for the chapter on the autograd function."""
 
 from __future__ import annotations
 

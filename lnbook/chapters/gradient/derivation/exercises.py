@@ -1,4 +1,4 @@
-"""Checkers of the chapter on the derivation."""
+"""Checkers for the chapter on the derivation."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ WHY: dict[str, dict[str, str]] = {
         "c": "That's true, but it isn't the reason. How many rows does one gamma affect?",
     },
     "third": {
-        "a": "The missing terms don't depend on eps being there. They're missing for eps = 0 too.",
+        "a": "The size of eps doesn't matter: the two terms are missing for eps = 0, too.",
         "b": "They don't cancel: each of them changes the gradient.",
         "c": "",
     },
@@ -158,7 +158,7 @@ def check_left_along(function: Callable[[float, float, float], float]) -> str:
             r * m * eps / (v + eps),
             {
                 "That's only true for eps = 0: the mean of xhat ** 2 is less than 1.": 0.0,
-                "That's the part that is taken away. What's left of the mean of g * xhat?": (
+                "That's the part that gets subtracted. What's left of the mean of g * xhat?": (
                     r * m * v / (v + eps)
                 ),
                 "The factor r is missing.": m * eps / (v + eps),
@@ -172,14 +172,14 @@ def check_left_along(function: Callable[[float, float, float], float]) -> str:
 
 
 def _dx_mistakes(dy: Array, x: Array, weight: Array, eps: float) -> dict[str, Array]:
-    """Return the dx that each known mistake leads to."""
+    """Return the dx that results from each known mistake."""
     g, xhat = dy * weight, rms_xhat(x, eps)
     r = (row_mean(x**2) + eps) ** -0.5
     return {
         "Your dx contains the mean term of LayerNorm. RMSNorm doesn't center.": (
             dx_of(g, x, eps, rms=True, mean_term=1.0)
         ),
-        "Your dx is that of LayerNorm. RMSNorm doesn't center x.": dx_of(g, x, eps),
+        "Your dx is LayerNorm's. RMSNorm doesn't center x.": dx_of(g, x, eps),
         "Your dx is missing the xhat term: the root depends on x too.": (
             dx_of(g, x, eps, rms=True, xhat_term=0.0)
         ),
@@ -192,7 +192,7 @@ def _dx_mistakes(dy: Array, x: Array, weight: Array, eps: float) -> dict[str, Ar
         "Your dx leaves eps out of both r and xhat.": dx_of(g, x, 0.0, rms=True),
         "Your dx is missing the factor r in front.": dx_of(g, x, eps, rms=True, power=0.0),
         "Your dx has the factor r twice. Once is enough.": dx_of(g, x, eps, rms=True, power=2.0),
-        "You take the mean of g * xhat over the whole array. Every row needs its own.": (
+        "You take the mean of g * xhat over the whole array. Take one mean per row.": (
             r * (g - xhat * (g * xhat).mean())
         ),
     }
@@ -203,7 +203,7 @@ def _leading(array: Array) -> tuple[int, ...]:
 
 
 def _dweight_mistakes(dy: Array, x: Array, weight: Array, eps: float) -> dict[str, Array]:
-    """Return the dweight that each known mistake leads to."""
+    """Return the dweight that results from each known mistake."""
     product, leading = dy * rms_xhat(x, eps), _leading(x)
     return {
         "Your dweight isn't summed. All rows share the weight: "
@@ -264,7 +264,7 @@ def check_rms_norm_backward(
 
 
 def _check_shape_of_dweight(answer: Any, right: Array, mistakes: dict[str, Array]) -> None:
-    """Name the known mistakes that lead to a different shape."""
+    """Recognize known mistakes that change the shape."""
     with suppress(TypeError, ValueError):
         given = np.asarray(answer, dtype=np.float64)
         for text, wrong in mistakes.items():

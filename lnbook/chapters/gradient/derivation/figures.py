@@ -1,4 +1,4 @@
-"""Figures of the chapter on the derivation."""
+"""Figures for the chapter on the derivation."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def computation_graph() -> Figure:
     """Draw the computation graph of LayerNorm, with a local derivative on each arrow.
 
     Returns:
-        A graph that runs from top to bottom: the row and what becomes of it in the right column,
-        its statistics in the left one.
+        A graph that runs from top to bottom: the row and the arrays computed from it in the right
+        column, its statistics in the left column.
 
     Example:
         >>> figure = computation_graph()

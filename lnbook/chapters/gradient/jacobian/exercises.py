@@ -1,4 +1,4 @@
-"""Checkers of the chapter on the Jacobian."""
+"""Checkers for the chapter on the Jacobian."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ EIGENVALUE_MISTAKES: dict[str, Array] = {
     "These are the eigenvalues for eps = 0. Here eps = 12.": np.array([0.0, 0.0, 0.5, 0.5]),
     "These are the eigenvalues without the factor r.": EIGENVALUES / 0.25,
     "You used r * v / (v + eps) along xhat. "
-    "That's the part that is removed; the rest stays.": np.array([0.0, 0.0625, 0.25, 0.25]),
+    "That's the part that gets removed; the rest stays.": np.array([0.0, 0.0625, 0.25, 0.25]),
     "Along xhat, the eigenvalue is smaller than r: only eps / (v + eps) of r survives.": (
         np.array([0.0, 0.25, 0.25, 0.25])
     ),
-    "One eigenvalue is 0: the one of the row of ones.": np.array([0.1875, 0.25, 0.25, 0.25]),
+    "One eigenvalue is 0: its eigenvector is the row of ones.": np.array(
+        [0.1875, 0.25, 0.25, 0.25]
+    ),
     "r is the root of 1 / (v + eps). You left out the root.": EIGENVALUES / 4.0,
 }
 
@@ -50,7 +52,7 @@ def check_eigenvalues(values: Any = None) -> str:
         np.sort(as_array(values, (4,), "Your list of eigenvalues")),
         EIGENVALUES,
         EIGENVALUE_MISTAKES,
-        otherwise="Find v and r first. One eigenvalue belongs to 1, one to xhat, two to the rest.",
+        otherwise="Find v and r first. One eigenvector is the row of ones, and one is xhat.",
         tolerance=0.0026,
     )
     return "One is 0, one is above 0 only because of eps, and H - 2 = 2 of them equal r."
@@ -72,7 +74,7 @@ def check_removed(g: Any = None) -> str:
     """
     answer = as_array(g, (4,), "Your g")
     if np.ptp(answer) <= 1e-9 * np.abs(answer).max():
-        raise NotYet("A constant gradient is removed, that's true. Find a different kind.")
+        raise NotYet("LayerNorm does remove a constant gradient. Find a different kind.")
     jacobian = reference.layer_norm_jacobian(REMOVED_ROW, eps=0.0)
     length, left = np.linalg.norm(answer), np.linalg.norm(jacobian @ answer)
     if left <= 1e-6 * length:
@@ -87,7 +89,7 @@ Loss = Callable[[Tensor], Tensor]
 
 
 def _losses() -> tuple[Tensor, dict[str, tuple[Loss, bool]]]:
-    """Return a weight matrix, and losses with whether they ignore its scale."""
+    """Return a weight matrix, and for each loss whether it ignores the scale of the matrix."""
     rng = np.random.default_rng(1706)
     h = torch.tensor(rng.normal(size=(8, 6)))
     bias, u = torch.tensor(rng.normal(size=6)), torch.tensor(rng.normal(size=(8, 6)))

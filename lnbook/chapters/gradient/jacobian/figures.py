@@ -1,4 +1,4 @@
-"""Figures of the chapter on the Jacobian."""
+"""Figures for the chapter on the Jacobian."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def _signed(value: float) -> str:
 
 
 def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the eigenvalues of several Jacobians, one panel below the other.
+    """Draw the eigenvalues of several Jacobians in panels stacked vertically.
 
     Args:
         eigenvalues: for each panel its title and the eigenvalues, shape `(H,)`, smallest first.
 
     Returns:
-        A labeled stem for each eigenvalue; all panels share a scale.
+        A labeled stem for each eigenvalue. All panels have the same scale.
 
     Raises:
         ValueError: if there are no panels.
@@ -118,7 +118,7 @@ def eigenvalues_by_spread(spread: ArrayLike, ordinary: ArrayLike, along: ArrayLi
         along: the eigenvalue :math:`r \epsilon / (v + \epsilon)` along :math:`\hat{x}`.
 
     Returns:
-        Two lines with logarithmic scales.
+        Two lines, with logarithmic axes.
 
     Example:
         >>> figure = eigenvalues_by_spread([0.1, 1.0], [10.0, 1.0], [0.01, 0.00001])
@@ -142,14 +142,14 @@ def eigenvalues_by_spread(spread: ArrayLike, ordinary: ArrayLike, along: ArrayLi
 
 
 def before_and_after(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
-    """Draw gradients before and after they pass through LayerNorm, one panel each.
+    """Draw gradients before and after they pass through LayerNorm, with a panel for each gradient.
 
     Args:
-        panels: for each panel its title, the gradient that arrives and the one that leaves, both
-            of shape `(H,)`.
+        panels: for each panel its title, the arriving gradient and the outgoing gradient, both of
+            shape `(H,)`.
 
     Returns:
-        Panels with two bars for each feature; all share a scale.
+        Panels with two bars for each feature, all with the same scale.
 
     Raises:
         ValueError: if there are no panels.
@@ -191,11 +191,11 @@ def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     """Draw the norm of the gradient at each layer of deep networks.
 
     Args:
-        panels: for each panel its title and its lines: the label, and log10 of the norm at each
-            layer, shape `(L,)`, first layer first.
+        panels: for each panel its title and its lines. Each line has a label and log10 of the norm
+            at each layer, shape `(L,)`, first layer first.
 
     Returns:
-        Panels on one scale.
+        Panels with the same scale.
 
     Raises:
         ValueError: if there are no panels.
@@ -236,7 +236,7 @@ def weight_norms(norms: Mapping[str, ArrayLike]) -> Figure:
         norms: for each line its label and the norms, shape `(steps + 1,)`.
 
     Returns:
-        A line for each set of norms.
+        One line per label.
 
     Raises:
         ValueError: if there are no lines.

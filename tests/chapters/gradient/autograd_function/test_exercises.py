@@ -78,7 +78,7 @@ TOLD = {
             lambda x, s, w, e: right(x - x.mean(features(s), keepdim=True), s, w, e),
             "It subtracts the mean",
         ),
-        (lambda *given: right(*given) + 5e-9, "the output isn't that of RMSNorm"),
+        (lambda *given: right(*given) + 5e-9, "the output isn't what RMSNorm returns"),
         (lambda x, s, w, e: right(x, s[-1:], w, e), "normalizes the last dimension only"),
         (
             rms_norm(fails_on_one_row),

@@ -71,7 +71,7 @@ TOLD = {
         (("c", "a", "c"), "for every eps"),
         (("b", "b", "c"), "Question 2: Noise has nothing to do with it"),
         (("b", "c", "c"), "How many rows does one gamma affect"),
-        (("b", "a", "a"), "Question 3: The missing terms"),
+        (("b", "a", "a"), "Question 3: The size of eps"),
         (("b", "a", "b"), "They don't cancel"),
         (("b", "a", ...), 'Question 3: answer with "a", "b" or "c"'),
         (("b", "d", "c"), "Question 2: answer with"),
@@ -80,7 +80,7 @@ TOLD = {
         ((lambda v, eps, m: eps * (v + eps) ** -1.5 * m,), RIGHT),
         ((lambda v, eps, m: np.float64(m * (1 - v / (v + eps)) / np.sqrt(v + eps)),), RIGHT),
         ((lambda v, eps, m: 0,), "only true for eps = 0"),
-        ((lambda v, eps, m: v / (v + eps) ** 1.5 * m,), "the part that is taken away"),
+        ((lambda v, eps, m: v / (v + eps) ** 1.5 * m,), "the part that gets subtracted"),
         ((lambda v, eps, m: eps / (v + eps) * m,), "The factor r is missing"),
         ((lambda v, eps, m: m / (v + eps) ** 0.5,), "the first term only"),
         ((lambda v, eps, m: eps / (v + eps) ** 0.5 * m,), "don't divide by it"),
@@ -98,7 +98,7 @@ TOLD = {
         ((lambda dy, *_: (dy, dy, dy),), "should return the pair"),
         ((off_by(5e-9, 0.0),), "your dx isn't the right gradient"),
         ((off_by(0.0, 5e-9),), "your dweight isn't the right gradient"),
-        ((layer_norm_backward,), "Your dx is that of LayerNorm"),
+        ((layer_norm_backward,), "Your dx is LayerNorm's"),
     ],
 }
 
