@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/batch-norm."""
+"""Measurements for the chapters in book/batch-norm."""

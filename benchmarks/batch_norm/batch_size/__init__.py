@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/batch-norm/batch-size."""
+"""Measurements for book/batch-norm/batch-size.md."""

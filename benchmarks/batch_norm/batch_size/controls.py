@@ -1,8 +1,8 @@
 """Controls for the chapter on batch sizes: training to the end, and pairs with a larger epsilon.
 
-`runs` stops every run after 400 updates. To find out whether noise in the statistics improves
-generalization, you have to compare networks that fit their training images equally well. So here
-training continues, and the results are recorded at given training losses.
+In `runs`, every run stops after 400 updates. To find out whether noise in the statistics improves
+generalization, you have to compare networks that fit their training images equally well. So here,
+training continues, and the results are recorded at several training losses.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ def measure_one(part: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def few(seed: int, images: int | None) -> Split:
-    """Split the digits as `split` does, and keep the first training images; None keeps all."""
+    """Split the digits as `split` does, but keep only the first training images; None keeps all."""
     one = split(seed)
     x, y = one.train
     return replace(one, train=(x[:images], y[:images]))
 
 
 def reached(result: Result, loss: float) -> dict[str, Any]:
-    """The state of the networks when their training loss first reaches `loss`.
+    """Return the state of the networks when their training loss first reaches `loss`.
 
     Returns:
         The number of updates, the test loss and the test accuracy for each seed; None for all

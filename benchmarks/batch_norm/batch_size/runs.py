@@ -1,4 +1,4 @@
-"""Normalizations, batch sizes and learning rates on digits, for the chapter on batch sizes."""
+"""Networks on digits with several norms, batch sizes and learning rates, for book/batch-norm."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/batch-norm/family."""
+"""Measurements for book/batch-norm/family.md."""

@@ -61,7 +61,7 @@ def zeros(*shape: int) -> np.ndarray:
 # Each: the function, its arguments, and words of the message: what was expected, what was given.
 REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (batch_size.by_size, ({},), "at least one panel, but got none"),
-    (batch_size.by_size, ({"one": {"ln": {2: [0.9]}}},), "a norm out of .*, but got 'ln'"),
+    (batch_size.by_size, ({"one": {"ln": {2: [0.9]}}},), "norm to be one of .*, but got 'ln'"),
     (batch_size.by_rate, ({},), "at least one panel, but got none"),
     (batch_size.learning_curves, ([1], {}, ""), "at least one panel, but got none"),
     (batch_size.grid, (zeros(2, 2), [2, 4], [2]), r"values of shape \(2, 1\), but got \(2, 2\)"),

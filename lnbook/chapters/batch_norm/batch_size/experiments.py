@@ -35,7 +35,7 @@ WEIGHTS, ORDER, PROBE = range(1, 4)  # uses of a seed; lnbook.data.digits.split 
 def network(
     norm: str, seed: int = 0, depth: int = 2, start: str = "torch", eps: float = 1e-5
 ) -> nn.Sequential:
-    """Build a network for digits: `depth` times linear, norm and ReLU, then linear to ten classes.
+    """Build a network for digits: `depth` times linear, norm and ReLU, then a linear layer.
 
     Args:
         norm: "none", "LN", "GN" (8 groups) or "BN".
@@ -257,8 +257,8 @@ def train(
 ) -> Result:
     """Train networks on digits with Adam, one for each seed.
 
-    A seed decides the split of the digits, the weights and the order of the images, so two runs
-    with the same seed differ in the norm alone.
+    A seed determines the split of the digits, the weights and the order of the images, so two
+    runs with the same seed differ only in the norm.
 
     Args:
         norm: "none", "LN", "GN" or "BN".

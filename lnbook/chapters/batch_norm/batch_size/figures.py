@@ -25,7 +25,7 @@ PERCENT = (1, 2, 5, 10, 20, 50, 100)
 def _looks(norms: Iterable[str]) -> dict[str, dict[str, Any]]:
     for norm in norms:
         if norm not in PLACES:
-            raise ValueError(f"expected a norm out of {tuple(PLACES)}, but got {norm!r}")
+            raise ValueError(f"expected norm to be one of {tuple(PLACES)}, but got {norm!r}")
     return line_styles(norms)
 
 
@@ -50,8 +50,8 @@ def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figu
             runs, shape `(S,)`, from 0 to 1.
 
     Returns:
-        Panels, one below the other, with the same scales: a small point for each run, and a line
-        with markers for the means. Both scales are logarithmic; errors are in percent.
+        Panels stacked vertically, with the same scales: a small point for each run, and a line
+        with markers for the means. Both axes are logarithmic; errors are in percent.
 
     Raises:
         ValueError: there are no panels, or a norm is unknown.
@@ -99,8 +99,8 @@ def learning_curves(
         label: the label of the horizontal axis.
 
     Returns:
-        Panels, one below the other, with the same scales: a line for the means, and a band from
-        the lowest to the highest run.
+        Panels stacked vertically, with the same scales: a line for the means, and a band from the
+        lowest to the highest run.
 
     Raises:
         ValueError: there are no panels, or a norm is unknown.
@@ -138,8 +138,8 @@ def by_rate(panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]]) -> Fi
             the runs, shape `(S,)`.
 
     Returns:
-        Panels with the same scales, two in a row: the means, with bars of one standard deviation.
-        Both scales are logarithmic.
+        Panels in two columns, with the same scales: the means, with bars of one standard deviation.
+        Both axes are logarithmic.
 
     Raises:
         ValueError: there are no panels, or a norm is unknown.
@@ -188,7 +188,7 @@ def grid(values: ArrayLike, rows: Sequence[int], columns: Sequence[int]) -> Figu
         columns: the numbers of images that share the statistics.
 
     Returns:
-        A table of cells with the accuracies, darker for a larger error.
+        A table of cells with the accuracies; the larger the error, the darker the cell.
 
     Raises:
         ValueError: the shape of `values` doesn't match `rows` and `columns`.

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on the family."""
+"""Checkers for the chapter on the family of norms."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ LARGEST_MISTAKES: Mapping[str, float] = {
     "That offset leaves 99 % of the variance. The question is about the standard deviation.": (
         np.sqrt(1 / KEPT - 1)
     ),
-    "That's the standard deviation as a multiple of the offset. Turn it over.": (
+    "That's the standard deviation as a multiple of the offset. Take its reciprocal.": (
         1 / np.sqrt(1 / KEPT**2 - 1)
     ),
     "With that offset, only 1 % of the spread is left.": np.sqrt(1 / (1 - KEPT) ** 2 - 1),
@@ -142,14 +142,14 @@ LARGEST_MISTAKES: Mapping[str, float] = {
 
 @checker
 def check_offset(spread_left: SpreadLeft, largest: Any = None) -> str:
-    r"""Check what spread RMSNorm leaves to a row with an offset, and how large it can be.
+    r"""Check the spread of RMSNorm's output for a row with an offset, and the largest such offset.
 
     Compares `spread_left(m, s)` with :math:`s / \sqrt{m^2 + s^2}`.
 
     Args:
         spread_left: takes the mean and the standard deviation of a row; returns the standard
             deviation of its RMSNorm output.
-        largest: up to which offset, in standard deviations, 99 % of the spread is left.
+        largest: the largest offset, in standard deviations, that leaves 99 % of the spread.
 
     Example:
         >>> check_offset(lambda m, s: 1.0, 0.1)
@@ -211,7 +211,7 @@ MISTAKES_2D: Mapping[str, LayerNorm2dFunction] = {
     "The normalized values are right, but scale and shift are missing.": (
         lambda x, w, b: _normalized(x, (1,))
     ),
-    "The shift is added before the scale.": (
+    "It adds the shift before multiplying by the scale.": (
         lambda x, w, b: (_normalized(x, (1,)) + b[:, None, None]) * w[:, None, None]
     ),
     "It divides the sum of squares by C - 1. LayerNorm divides by C.": partial(
@@ -226,7 +226,7 @@ MISTAKES_2D: Mapping[str, LayerNorm2dFunction] = {
 def check_layer_norm_2d(function: LayerNorm2dFunction) -> str:
     """Check a LayerNorm2d, which normalizes over the channels at each pixel.
 
-    Calls `function(x, weight, bias)` with random float64 tensors, among them images with as many
+    Calls `function(x, weight, bias)` with random float64 tensors, including images with as many
     columns as channels, and compares with `torch.nn.functional.layer_norm` of the pixels.
 
     Args:
@@ -315,7 +315,7 @@ def check_group_norm_last(function: GroupNormLast) -> str:
             MISTAKES_LAST,
             f"GroupNorm with {groups} groups",
         )
-    return "Neighboring channels share a mean with all their pixels."
+    return "Neighboring channels share one mean over all their pixels."
 
 
 def _numbers(shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The experiment of the chapter on the family: a small convnet on digits, one norm at a time.
+"""Experiments for the chapter on the family of norms: a small convnet on digits with each norm.
 
 All runs are in float64 and get their random numbers from NumPy, so they're the same on every
 processor.
@@ -43,7 +43,7 @@ ORDER, SIGNS = 1, 2  # these have their own generators; the weights use the seed
 
 
 class ScaleAndShift(nn.Module):
-    r"""Scale and shift each channel without normalizing, as the other kinds do after their norm.
+    r"""Scale and shift each channel without normalizing, as the other kinds do after normalizing.
 
     Args:
         channels: the size of the second dimension of the input.
@@ -64,7 +64,7 @@ class ScaleAndShift(nn.Module):
 
 
 class SignedMean(nn.Module):
-    """Average each channel over all pixels after giving each pixel a fixed random sign.
+    """Average each channel over all pixels after multiplying each by a fixed random sign.
 
     Like global average pooling, it returns one number per channel and learns nothing, but here
     the position of a value in the map makes a difference.
@@ -137,8 +137,8 @@ def convnet(kind: str, head: str = "pooled", seed: int = 0) -> nn.Sequential:
     Args:
         kind: the norm, one of `KINDS`.
         head: what the linear layer sees: "pooled", the mean of each channel over all pixels;
-            "signed", the same after each pixel was given a fixed random sign; or "flat", every
-            number of the map.
+            "signed", the same after multiplying each pixel by a fixed random sign; or "flat",
+            every number of the map.
         seed: the seed of the weights.
 
     Returns:
@@ -228,9 +228,9 @@ def train(
         kind: the norm, one of `KINDS`.
         head: "pooled", "signed" or "flat", as for `convnet`.
         seed: the seed of the weights and batches.
-        steps: how many batches.
+        steps: number of batches.
         lr: the learning rate.
-        every: test after every so many steps; 0 to test only once, at the end.
+        every: number of steps between tests; 0 to test only once, at the end.
 
     Returns:
         The model and its accuracies.
@@ -271,7 +271,7 @@ def accuracy(model: nn.Module, change: Callable[[Tensor], Tensor] | None = None)
 
     Args:
         model: from `(N, 1, 8, 8)` in float64 to `(N, 10)`. Its mode isn't changed.
-        change: applied to the 450 images first, whose pixels go from 0 (paper) to 1 (ink).
+        change: applied to the 450 images before testing; their pixels go from 0 (paper) to 1 (ink).
 
     Returns:
         A number from 0 to 1.

@@ -1,4 +1,4 @@
-"""The figures of the chapter on the family: small blocks, tables of marks, accuracy curves."""
+"""Figures for the chapter on the family of norms: blocks of cells, tables of yes and no, curves."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["curves", "members", "table"]
 
 
 def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequence[str]) -> Figure:
-    """Draw arrays as blocks of cells, two in a row, and color the cells that share a mean.
+    """Draw arrays as blocks of cells in two columns, and color the cells that share a mean.
 
     Args:
         panels: the title of each block and its boolean array of three axes, as for
             `lnbook.chapters.shared.block_figures.blocks`.
         names: the labels of the three axes.
-        notes: what to write under each block, in one or two lines.
+        notes: the text below each block, one or two lines.
 
     Returns:
-        The blocks in two columns.
+        The figure with all blocks.
 
     Raises:
         ValueError: there is no panel, an array doesn't have three axes, or the number of names
@@ -100,10 +100,10 @@ def curves(
     *,
     logarithmic: bool = False,
 ) -> Figure:
-    """Draw accuracies against something, with one panel for each setting.
+    """Draw accuracy curves, with one panel for each setting.
 
     Args:
-        panels: the title of each panel and its lines, each a name and accuracies of shape `(K,)`.
+        panels: the title of each panel, and the name and accuracies, shape `(K,)`, of each line.
         at: where the accuracies were measured, shape `(K,)`.
         label: the label of the horizontal axis.
         logarithmic: whether the horizontal axis is logarithmic.

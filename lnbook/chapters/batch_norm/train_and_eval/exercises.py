@@ -93,7 +93,7 @@ def check_two_updates(running_mean: Any = None, running_var: Any = None) -> str:
             otherwise=f"Your {name} is off. Write down the value after each of the two batches.",
             tolerance=0.008,
         )
-    return "The layer's buffers hold the same two numbers."
+    return "The layer's running_mean and running_var hold the same two numbers."
 
 
 def _one_number(given: Any, what: str) -> Array:
@@ -323,12 +323,12 @@ RECALIBRATE_MISTAKES: Mapping[str, Callable[[nn.Module, list[Tensor]], Array]] =
     "set the momentum to None.": partial(_recalibrated, reset=False, momentum="own"),
     "The starting values 0 and 1 still count, because the momentum is the old one. With "
     "momentum = None, the layer takes the plain mean.": partial(_recalibrated, momentum="own"),
-    "These are the statistics of the last batch alone. With momentum = None, the layer takes "
+    "These are the statistics of only the last batch. With momentum = None, the layer takes "
     "the plain mean.": partial(_recalibrated, momentum=1.0),
     "These are the statistics of all rows in one batch. Run the batches one by one.": (
         lambda model, batches: _recalibrated(model, [torch.cat(batches)])
     ),
-    "These are the statistics of the first batch alone. Does your function return too early?": (
+    "These are the statistics of only the first batch. Does your function return too early?": (
         lambda model, batches: _recalibrated(model, batches[:1])
     ),
 }

@@ -120,7 +120,7 @@ def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) 
         measured: the error of simulated layers for the same labels, shape `(T,)`.
 
     Returns:
-        Lines for the formula and markers for the measurements, on logarithmic scales.
+        Lines for the formula and markers for the measurements, with logarithmic axes.
 
     Raises:
         ValueError: there are no lines, or the labels differ.
@@ -167,11 +167,12 @@ def accuracy_by_batch(
 
     Args:
         sizes: K batch sizes.
-        lines: the label of each line, and its mean and spread over seeds, both of shape `(K,)`.
+        lines: the label of each line, and its mean and standard deviation over seeds, shape `(K,)`.
         levels: the label and the accuracy of each horizontal line.
 
     Returns:
-        Lines with bars of one spread up and down, on a logarithmic scale of sizes.
+        Lines with error bars of one standard deviation up and down; the sizes are on a logarithmic
+        axis.
 
     Raises:
         ValueError: there are no lines.
@@ -203,10 +204,10 @@ def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> F
 
     Args:
         shifts: K numbers that are added to every pixel.
-        lines: the label of each line, and its mean and spread over seeds, both of shape `(K,)`.
+        lines: the label of each line, and its mean and standard deviation over seeds, shape `(K,)`.
 
     Returns:
-        Lines with bars of one spread up and down.
+        Lines with error bars of one standard deviation up and down.
 
     Raises:
         ValueError: there are no lines.

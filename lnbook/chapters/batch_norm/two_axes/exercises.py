@@ -1,4 +1,4 @@
-"""Checkers for the chapter that normalizes one matrix along its columns and its rows."""
+"""Checkers for the chapter that normalizes a matrix by columns and by rows."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def _rare_feature_mistakes(count: int, ones: int) -> dict[str, float]:
     p = ones / count
     variance = p * (1 - p)
     return {
-        "This is what the zeros become, without the sign. The ones deviate from the mean by "
+        "This is the output for the zeros, without the sign. The ones deviate from the mean by "
         "1 - k/N.": float(np.sqrt(ones / (count - ones))),
-        "This is what the zeros become. The ones are above the mean.": (
+        "This is the output for the zeros. The ones are above the mean.": (
             -float(np.sqrt(ones / (count - ones)))
         ),
         "The ones are above the mean, so their output is positive.": -_of_ones(count, ones),
@@ -100,7 +100,7 @@ def _rare_feature_mistakes(count: int, ones: int) -> dict[str, float]:
         "by N, not by N - 1.": _of_ones(count, ones) * float(np.sqrt((count - 1) / count)),
         "This is the deviation from the mean. Divide it by the standard deviation.": 1 - p,
         "You didn't subtract the mean.": 1 / float(np.sqrt(variance)),
-        "You took p for the variance, but that's the mean of the squares. Subtract the square of "
+        "You used p as the variance, but it's the mean of the squares. Subtract the square of "
         "the mean.": (1 - p) / float(np.sqrt(p)),
         "The square root is missing.": (count - ones) / ones,
     }
@@ -179,7 +179,7 @@ def check_impossible(columns: Any = None) -> str:
     if wrong:
         raise NotYet(f"Column {min(wrong)} is possible: {POSSIBLE[min(wrong)]}")
     if missed:  # Name the rule and let the reader find the column.
-        raise NotYet(f"A column that you didn't name {CLAIMED[min(missed)][1]}.")
+        raise NotYet(f"A column that you didn't list {CLAIMED[min(missed)][1]}.")
     return "These three break a rule. The others could be outputs of BatchNorm."
 
 

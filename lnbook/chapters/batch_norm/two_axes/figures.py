@@ -1,4 +1,4 @@
-"""Figures for the chapter that normalizes one matrix along its columns and its rows."""
+"""Figures for the chapter that normalizes a matrix by columns and by rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) -> Figure:
-    """Draw a matrix twice, with the statistics of its columns and with those of its rows.
+    """Draw a matrix twice, once with the statistics of its columns and once with those of its rows.
 
     Args:
         x: the matrix, shape `(N, H)`, at most 8 by 8.
@@ -29,7 +29,7 @@ def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) ->
         of_rows: mean and variance of each row, shape `(2, N)`.
 
     Returns:
-        Two panels, one below the other. Color and bold type mark the first column, the first row,
+        Two panels stacked vertically. Color and bold type mark the first column, the first row,
         and their means and variances.
 
     Raises:
@@ -87,7 +87,7 @@ def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = (
         framed: row and column of each cell to frame in every panel.
 
     Returns:
-        One panel below the other, with positive values in blue and negative ones in orange.
+        Panels stacked vertically, with positive values in blue and negative ones in orange.
 
     Raises:
         ValueError: if there is no panel, or the matrices differ in shape.

@@ -11,7 +11,7 @@ NORM = torch.nn.BatchNorm1d(1, affine=False, dtype=torch.float64)
 BY_TORCH = [NORM(torch.tensor([[3.0], [b]]).double()).ravel() for b in (7.0, 3.002)]
 
 
-def test_slope_is_that_of_autograd() -> None:
+def test_slope_agrees_with_autograd() -> None:
     for half, eps in exercises.SLOPE_CASES:
         d = torch.tensor(half, dtype=torch.float64, requires_grad=True)
         (d / torch.sqrt(d**2 + eps)).backward()

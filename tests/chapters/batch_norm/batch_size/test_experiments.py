@@ -1,4 +1,4 @@
-"""Networks side by side are networks one by one, and a seed decides on all that is random."""
+"""Training side by side equals training one by one, and everything random follows from the seed."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def alone(norm: str, seed: int, batch_size: int, steps: int, **options: object) -> nn.Sequential:
-    """One network, trained without being put beside others."""
+    """Train a single network by itself."""
     model = experiments.network(norm, seed, **options)
     data = split(seed)
     order = np.random.default_rng([seed, experiments.ORDER])
@@ -38,8 +38,8 @@ def states_agree(one: nn.Module, other: nn.Module) -> bool:
 
 
 @pytest.mark.parametrize("norm", experiments.NORMS)
-def test_side_by_side_is_one_by_one(norm: str) -> None:
-    """Weights, gains and running averages, after training with large and unlike steps."""
+def test_side_by_side_equals_one_by_one(norm: str) -> None:
+    """Compares weights, gains and running averages after training at a high learning rate."""
     options = {"depth": 3, "start": "he", "eps": 0.01}
     result = experiments.train(norm, 6, 0.01, steps=30, seeds=[4, 1, 7], **options)
     for seed, model, one in zip((4, 1, 7), result.model.networks(), result.splits, strict=True):
@@ -64,7 +64,7 @@ def test_the_norms_start_from_the_same_weights() -> None:
     assert not torch.equal(first[0].weight, again[0].weight)
 
 
-def test_the_start_of_he() -> None:
+def test_he_initialization() -> None:
     plain, large = (experiments.network("none", depth=4, start=s) for s in ("torch", "he"))
     for one, other in zip(plain, large, strict=True):
         if isinstance(one, nn.Linear):
@@ -94,7 +94,7 @@ def test_ghost_is_batch_norm_of_each_part() -> None:
     assert torch.allclose(ghost.eval()(x), norm(x))
 
 
-def test_ghosts_of_the_whole_batch_change_nothing() -> None:
+def test_a_ghost_batch_as_large_as_the_batch_changes_nothing() -> None:
     one = experiments.train("BN", 8, steps=10, seeds=[0])
     other = experiments.train("BN", 8, steps=10, seeds=[0], ghost=8)
     assert states_agree(one.model.networks()[0], other.model.networks()[0])
@@ -104,8 +104,8 @@ def test_ghosts_of_the_whole_batch_change_nothing() -> None:
     )
 
 
-def test_only_the_counted_images_have_a_say() -> None:
-    """Without a batch norm, the others do nothing at all: that is training with small batches."""
+def test_only_the_counted_images_affect_the_loss() -> None:
+    """Without batch norm, the others have no effect, so it equals training with small batches."""
     model = experiments.train("LN", 8, 0.01, steps=5, seeds=[0], counted=2).model.networks()[0]
     expected = experiments.network("LN", 0)
     order = np.random.default_rng([0, experiments.ORDER])
@@ -170,12 +170,12 @@ def test_accuracy_by_statistics(ghost: int | None) -> None:
         ({"counted": 9}, "expected counted from 1 to 8, but got 9"),
     ],
 )
-def test_train_refuses(arguments: dict[str, object], told: str) -> None:
+def test_train_rejects_invalid_arguments(arguments: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         experiments.train(**({"norm": "BN", "batch_size": 8, "steps": 1} | arguments))
 
 
-def test_the_record_is_of_todays_sweep() -> None:
+def test_the_record_has_the_settings_of_the_benchmark() -> None:
     names = ("training_loss", "test_loss", "validation", "test", "sources")
     settings = [
         {name: value for name, value in one.items() if name not in names}
@@ -184,7 +184,7 @@ def test_the_record_is_of_todays_sweep() -> None:
     assert settings == [{"part": part} | arguments for part, arguments in recorded.cases()]
 
 
-def test_the_record_of_the_controls_is_of_todays_sweep() -> None:
+def test_the_record_of_the_controls_has_the_settings_of_the_benchmark() -> None:
     settings = [
         {name: value for name, value in one.items() if name not in ("reached", "test")}
         for one in measurements.read("batch_norm/batch_size/controls").measurements
@@ -192,7 +192,7 @@ def test_the_record_of_the_controls_is_of_todays_sweep() -> None:
     assert settings == [{"part": part} | arguments for part, arguments in controls.cases()]
 
 
-def test_reached_is_the_first_measurement_at_the_loss() -> None:
+def test_reached_finds_the_first_measurement_at_the_loss() -> None:
     result = experiments.train("BN", 64, steps=60, seeds=[0, 1], every=20)
     losses = result.training_loss
     between = (losses[0].max() + losses[1].min()) / 2 if losses[0].max() > losses[1].min() else 0

@@ -1,4 +1,4 @@
-"""Checkers on the family: right answers pass, known mistakes are named."""
+"""The checkers accept right answers and name each known mistake."""
 
 import numpy as np
 import pytest

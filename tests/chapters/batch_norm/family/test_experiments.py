@@ -1,4 +1,4 @@
-"""The convnets are what they say, start alike, and follow from their seed alone."""
+"""The convnets have the right layers, start from the same weights, and depend only on the seed."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def drawn(model: nn.Sequential) -> list[torch.Tensor]:
-    """The weights that do not belong to the norms."""
+    """Return the weights that don't belong to the norms."""
     return [
         parameter
         for layer in model
@@ -22,7 +22,7 @@ def drawn(model: nn.Sequential) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("head", experiments.HEADS)
-def test_all_kinds_start_alike_and_their_norms_at_one_and_zero(head: str) -> None:
+def test_all_kinds_start_from_the_same_weights(head: str) -> None:
     models = {kind: experiments.convnet(kind, head, seed=3) for kind in experiments.KINDS}
     for kind, model in models.items():
         pairs = zip(drawn(model), drawn(models["none"]), strict=True)
@@ -49,7 +49,7 @@ def test_all_kinds_start_alike_and_their_norms_at_one_and_zero(head: str) -> Non
         ("none", experiments.ScaleAndShift, 12),
     ],
 )
-def test_a_kind_is_the_layer_of_its_name(kind: str, layer: type, gammas: int) -> None:
+def test_each_kind_has_the_layer_of_its_name(kind: str, layer: type, gammas: int) -> None:
     model = experiments.convnet(kind)
     found = [part for part in model.modules() if type(part) is layer]
     assert len(found) == 3
@@ -67,7 +67,7 @@ def test_channels_last_normalizes_the_channels_of_each_pixel() -> None:
     assert torch.allclose(got[:, 1], torch.tensor(1.0))
 
 
-def test_scale_and_shift_belongs_to_channels() -> None:
+def test_scale_and_shift_is_per_channel() -> None:
     layer = experiments.ScaleAndShift(2)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([2.0, 3.0]))
@@ -75,8 +75,8 @@ def test_scale_and_shift_belongs_to_channels() -> None:
     assert layer(torch.ones(1, 2, 1, 2)).flatten().tolist() == [2.0, 2.0, 4.0, 4.0]
 
 
-def test_the_signed_end_is_the_pooled_one_with_fixed_signs() -> None:
-    """As many parameters, the same linear layer; only the signs of the pixels differ."""
+def test_signed_is_pooled_with_fixed_signs() -> None:
+    """The linear layer is the same; only the signs of the pixels differ."""
     pooled, signed, flat = (experiments.convnet("LN", head, seed=5) for head in experiments.HEADS)
     heads = [drawn(model)[-2:] for model in (pooled, signed, flat)]
     assert [sum(p.numel() for p in head) for head in heads] == [130, 130, 1930]
@@ -91,7 +91,7 @@ def test_the_signed_end_is_the_pooled_one_with_fixed_signs() -> None:
     assert not torch.equal(experiments.convnet("LN", "signed", seed=6)[9].signs, end.signs)
 
 
-def test_train_learns_repeats_and_tests_on_the_way() -> None:
+def test_train_learns_and_is_reproducible() -> None:
     run = experiments.train("GN(1)", "flat", seed=1, steps=40, every=20)
     again = experiments.train("GN(1)", "flat", seed=1, steps=40, every=20)
     assert run.steps == [20, 40]
@@ -102,7 +102,7 @@ def test_train_learns_repeats_and_tests_on_the_way() -> None:
     assert other.accuracies != run.accuracies
 
 
-def test_accuracy_counts_the_right_answers_on_changed_images() -> None:
+def test_accuracy_counts_correct_predictions_on_changed_images() -> None:
     digits = load_digits()
 
     class Cheat(nn.Module):
@@ -125,7 +125,7 @@ def test_contrast_is_ignored_as_the_chapter_says() -> None:
         assert same == (kind not in ("BN", "none")), kind
 
 
-def test_what_is_not_known_is_refused() -> None:
+def test_unknown_names_raise() -> None:
     with pytest.raises(ValueError, match="expected kind to be one of .*'BN'.* but got 'bn'"):
         experiments.convnet("bn")
     with pytest.raises(ValueError, match="expected head to be one of .* but got 'mean'"):

@@ -12,7 +12,7 @@ from lnbook.chapters.batch_norm.train_and_eval import exercises
 MEAN, VAR = 1.875, 2.9375
 
 
-def test_two_updates_are_those_of_the_layer() -> None:
+def test_two_updates_agree_with_the_layer() -> None:
     layer = nn.BatchNorm1d(1, momentum=exercises.MOMENTUM).double()
     for batch in (exercises.FIRST, exercises.SECOND):
         layer(torch.tensor(batch).double().view(2, 1))
@@ -24,7 +24,7 @@ def share_of_all(shares):
 
 
 def evaluate(model, x, y, batch_size, *, mode=True, back=True, how=share_of_all):
-    """The right function, and with arguments the wrong ones."""
+    """The right function by default; the arguments turn it into wrong ones."""
     was = model.training
     if mode:
         model.eval()
@@ -37,7 +37,7 @@ def evaluate(model, x, y, batch_size, *, mode=True, back=True, how=share_of_all)
 
 
 def recalibrate(model, batches, *, reset=True, momentum=None, mode=True, back=True):
-    """The right function, and with arguments the wrong ones."""
+    """The right function by default; the arguments turn it into wrong ones."""
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d)]
     momenta, was = [norm.momentum for norm in norms], model.training
     for norm in norms:
@@ -57,7 +57,7 @@ def recalibrate(model, batches, *, reset=True, momentum=None, mode=True, back=Tr
 
 
 def test_recalibrate_expects_the_plain_means() -> None:
-    """Of the first layer, with NumPy alone."""
+    """Computes the statistics of the first layer with NumPy."""
     model, batches = exercises._recalibrate_case()
     means = np.mean([batch.numpy().mean(axis=0) for batch in batches], axis=0)
     variances = np.mean([batch.numpy().var(axis=0, ddof=1) for batch in batches], axis=0)
@@ -142,9 +142,9 @@ TOLD = {
             "momentum is the old one. R",
         ),
         ((lambda *a: recalibrate(*a, momentum="own"),), "The starting values 0 and 1 still count"),
-        ((lambda *a: recalibrate(*a, momentum=1.0),), "statistics of the last batch alone"),
+        ((lambda *a: recalibrate(*a, momentum=1.0),), "statistics of only the last batch"),
         ((lambda m, b: recalibrate(m, [torch.cat(b)]),), "statistics of all rows in one batch"),
-        ((lambda m, b: recalibrate(m, b[:1]),), "statistics of the first batch alone"),
+        ((lambda m, b: recalibrate(m, b[:1]),), "statistics of only the first batch"),
         (
             (lambda m, b: (recalibrate(m, b), m[2].running_var.add_(5e-9)),),
             "n't the plain means",

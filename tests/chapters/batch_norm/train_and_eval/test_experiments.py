@@ -1,4 +1,4 @@
-"""The experiments compute what they say, and follow from their seed alone."""
+"""The experiments compute what their docstrings say, and depend only on the seed."""
 
 import copy
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture
 def norm() -> nn.BatchNorm1d:
-    """A norm whose two modes give other classes."""
+    """A norm that predicts different classes in its two modes."""
     layer = nn.BatchNorm1d(3).double()
     layer.running_mean.copy_(torch.tensor([2.0, 0.0, -2.0]))
     return layer
@@ -40,7 +40,7 @@ def test_digits_network_normalizes_before_relu() -> None:
 
 
 @pytest.mark.parametrize("name", ["BatchNorm", "LayerNorm"])
-def test_train_digits_learns_and_repeats(name: str) -> None:
+def test_train_digits_learns_and_is_reproducible(name: str) -> None:
     digits = load_digits()
     model = experiments.train_digits(name, seed=1, steps=60)
     assert not model.training
@@ -96,8 +96,8 @@ def test_output_gap(norm: nn.BatchNorm1d, x: torch.Tensor) -> None:
         experiments.output_gap(norm, x, batch_size=0)
 
 
-def test_accuracy_by_momentum_is_that_of_layers_with_this_momentum() -> None:
-    """Train once with each momentum, as a reader would, and compare."""
+def test_accuracy_by_momentum_agrees_with_separate_training() -> None:
+    """Trains separately with each momentum and compares."""
     digits = load_digits()
     run = experiments.accuracy_by_momentum([0.3, None, 0.0], 4, batch_size=8, steps=30, every=15)
     assert run.steps.tolist() == [15, 30]
@@ -119,11 +119,11 @@ def test_accuracy_by_momentum_is_that_of_layers_with_this_momentum() -> None:
 
 
 @pytest.mark.parametrize("momenta", [[], [0.1, 1.5], [-0.1]])
-def test_accuracy_by_momentum_refuses(momenta: list[float]) -> None:
+def test_accuracy_by_momentum_rejects_invalid_momenta(momenta: list[float]) -> None:
     with pytest.raises(ValueError, match="expected momenta from 0 to 1 or None"):
         experiments.accuracy_by_momentum(momenta)
 
 
-def test_accuracy_by_momentum_refuses_to_measure_never() -> None:
+def test_accuracy_by_momentum_rejects_every_below_one() -> None:
     with pytest.raises(ValueError, match="every of at least 1, but got 0"):
         experiments.accuracy_by_momentum([0.1], every=0)

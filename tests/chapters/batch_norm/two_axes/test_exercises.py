@@ -1,4 +1,4 @@
-"""Checkers for the chapter that normalizes one matrix along its columns and its rows."""
+"""The checkers accept right answers and name each known mistake."""
 
 import math
 
@@ -10,7 +10,7 @@ from torch import nn
 from lnbook.chapters.batch_norm.two_axes import exercises
 
 
-def test_rare_feature_is_that_of_torch() -> None:
+def test_rare_feature_agrees_with_torch() -> None:
     for count, ones in exercises.RARE_CASES:
         x = torch.zeros(count, 1, dtype=torch.float64)
         x[:ones] = 1
@@ -18,7 +18,7 @@ def test_rare_feature_is_that_of_torch() -> None:
         assert y[0].item() == pytest.approx(exercises._of_ones(count, ones))
 
 
-def test_the_claimed_table_breaks_the_rules_that_it_is_said_to_break() -> None:
+def test_the_claimed_table_breaks_the_listed_rules() -> None:
     for column, (values, fault) in enumerate(exercises.CLAIMED):
         z = np.array(values)
         again = nn.functional.batch_norm(torch.tensor(z)[:, None], None, None, training=True)
@@ -64,14 +64,14 @@ TOLD = {
         (lambda n, k: np.sqrt((n - k) / k), RIGHT),
         (lambda n, k: (1 - k / n) / math.sqrt(k / n - (k / n) ** 2), RIGHT),
         (lambda n, k: torch.tensor(n / k - 1, dtype=torch.float64).sqrt(), RIGHT),
-        (lambda n, k: np.sqrt(k / (n - k)), "what the zeros become, without the sign"),
-        (lambda n, k: -np.sqrt(k / (n - k)), "what the zeros become. The ones are above"),
+        (lambda n, k: np.sqrt(k / (n - k)), "output for the zeros, without the sign"),
+        (lambda n, k: -np.sqrt(k / (n - k)), "output for the zeros. The ones are above"),
         (lambda n, k: -np.sqrt((n - k) / k), "their output is positive"),
         (lambda n, k: 1 / (k / n), "You divided by the variance"),
         (lambda n, k: np.sqrt((n - k) / k * (n - 1) / n), "the unbiased variance"),
         (lambda n, k: 1 - k / n, "This is the deviation from the mean"),
         (lambda n, k: n / np.sqrt(k * (n - k)), "You didn't subtract the mean"),
-        (lambda n, k: (1 - k / n) / np.sqrt(k / n), "You took p for the variance"),
+        (lambda n, k: (1 - k / n) / np.sqrt(k / n), "You used p as the variance"),
         (lambda n, k: (n - k) / k, "The square root is missing"),
         (lambda n, k: np.sqrt(n - k), "For N = 10 and k = 3 it should be 1.5275, but it's 2.6458"),
         (lambda n, k: ..., "Did you forget `return`?"),
@@ -81,9 +81,9 @@ TOLD = {
         ([1, 3, 5], RIGHT),
         (np.array([5, 3, 1]), RIGHT),
         (None, "still missing"),
-        ([], "A column that you didn't name does not sum to 0"),
-        ([1, 5], "A column that you didn't name has a mean square well below 1"),
-        ([1, 3], "A column that you didn't name has a mean square above 1"),
+        ([], "A column that you didn't list does not sum to 0"),
+        ([1, 5], "A column that you didn't list has a mean square well below 1"),
+        ([1, 3], "A column that you didn't list has a mean square above 1"),
         ([0, 1, 3, 5], "Column 0 is possible"),
         ([1, 2, 3, 5], "Column 2 is possible: it's extreme"),
         ([1, 3, 4, 5], "Column 4 is possible: a constant feature"),

@@ -29,7 +29,7 @@ TOLD = {
         ([0, 0, 0.25, 0.25], "Along xhat, the eigenvalue is 0 only if eps is"),
         ([0.5, 0, 0.5, 0], "for eps = 0"),
         ([0, 0.75, 1, 1], "without the factor r"),
-        ([0, 0.0625, 0.25, 0.25], "part that is removed"),
+        ([0, 0.0625, 0.25, 0.25], "part that gets removed"),
         ([0.25, 0.1875, 0.25, 0.25], "One eigenvalue is 0"),
         ([0, 0.25, 0.25, 0.25], "smaller than r"),
         ([0, 0.046875, 0.0625, 0.0625], "You left out the root"),
