@@ -1,0 +1,1 @@
+"""What `book/practice/many-devices.md` imports."""
