@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/transformer/variants."""
+"""Measurements for the chapter book/transformer/variants."""

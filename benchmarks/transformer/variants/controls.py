@@ -1,8 +1,8 @@
-"""The controls of `runs`: `make measure NAME=transformer/variants/controls`.
+"""Train the controls for `runs`: `make measure NAME=transformer/variants/controls`.
 
-Post-LN with only DeepNorm's initialization, in each setting in which DeepNorm was trained; and
-stacks of 12 normalized blocks with the smaller initialization that the stacks without norms had.
-Takes about three minutes on one core.
+They are Post-LN with DeepNorm's initialization but not its alpha, in each setting in which DeepNorm
+was trained, and 12 normalized blocks with the same small initialization as the 12 blocks without a
+norm. Takes about three minutes on one core.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Trains the variants of the normalized transformer for the chapter on variants.
+"""Train the variants of the normalized transformer: `make measure NAME=transformer/variants/runs`.
 
 Takes about seven minutes on one core.
 """
@@ -31,5 +31,5 @@ def measured(text: Text, variant: str, setting: dict[str, Any]) -> dict[str, Any
 
 
 def _finite(value: float) -> float | None:
-    """Replace infinity and NaN, which JSON doesn't have, by None."""
+    """Replace infinity and NaN, which JSON doesn't have, with None."""
     return round(value, 4) if math.isfinite(value) else None

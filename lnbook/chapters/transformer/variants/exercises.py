@@ -23,21 +23,21 @@ LAYER_NORM_MISTAKES = {
     "Query and key each have a gain of 2, so the product has a factor of 4.": GAIN * ROOT,
     "That leaves out the gains.": ROOT,
     "You forgot to divide by the square root of the number of features.": GAIN**2 * HEAD_SIZE,
-    "A normalized row has length 8, the root of its 64 features, so the product of query and key "
-    "has a factor of 64 before you divide.": GAIN**2,
-    "A normalized row has length 8, the root of its 64 features, and not 64.": (
+    "A normalized row has length 8, the square root of 64, so the product of query and key has a "
+    "factor of 64 before you divide.": GAIN**2,
+    "A normalized row has length 8, which is the square root of 64, and not 64.": (
         GAIN**2 * HEAD_SIZE**2 / ROOT
     ),
     "That's the bound with L2.": L2_BOUND,
 }
 L2_MISTAKES = {
-    "With L2, g replaces the division by the root of the number of features.": SCALE / ROOT,
+    "With L2, g replaces the division by the square root of the number of features.": SCALE / ROOT,
     "Unit vectors have length 1, no matter how many features they have.": SCALE * HEAD_SIZE,
     "With L2 there's a single g, not one for the query and one for the key.": SCALE**2,
 }
 
 WEIGHT_MISTAKES: dict[str, Callable[[int, float], float]] = {
-    "It has the other logits at 0. They can be lower than that.": (
+    "That has the other logits at 0. They can be lower.": (
         lambda n, g: 1 / (1 + (n - 1) * np.exp(-g))
     ),
     "One of the n keys is the selected one, so there are n - 1 others.": (
@@ -101,7 +101,7 @@ def check_logit_bounds(layer_norm: Any = None, l2: Any = None) -> str:
         second,
         np.array(L2_BOUND),
         {text: np.array(wrong) for text, wrong in L2_MISTAKES.items()},
-        otherwise="The product of two unit vectors is at most 1.",
+        otherwise="The dot product of two unit vectors is at most 1.",
         tolerance=1e-6,
     )
     return "Neither bound depends on the inputs or on the weights before the norm."
@@ -185,7 +185,7 @@ def _placed(
     *,
     swap: bool = False,
 ) -> Array:
-    """A block with the norms of its two halves in the named places."""
+    """The output of a block with the norms of its two halves in the named places."""
     attention, feed_forward, norm1, norm2 = parts
     if swap:
         norm1, norm2 = norm2, norm1
@@ -216,7 +216,7 @@ OUTPUT_NORM_MISTAKES: Mapping[str, Callable[[Array, tuple[Branch, ...]], Array]]
     "The residual connection is missing: add x to what the norm returns.": (
         lambda x, p: _placed(x, p, "bare")
     ),
-    "No norm is used.": lambda x, p: _placed(x, p, "none"),
+    "Your block doesn't use the norms.": lambda x, p: _placed(x, p, "none"),
     "The first half is right, but the second has its norm before the branch.": (
         lambda x, p: _placed(x, p, "out", "pre")
     ),
@@ -229,10 +229,10 @@ OUTPUT_NORM_MISTAKES: Mapping[str, Callable[[Array, tuple[Branch, ...]], Array]]
     "The second half is missing: the feed-forward network and its norm.": (
         lambda x, p: x + p[2](p[0](x))
     ),
-    "norm1 belongs to the attention, norm2 to the feed-forward network.": (
+    "norm1 belongs to attention, norm2 to the feed-forward network.": (
         lambda x, p: _placed(x, p, "out", swap=True)
     ),
-    "The feed-forward network has to read the stream after the attention, not before.": (
+    "The feed-forward network has to read the stream after attention, not before.": (
         lambda x, p: x + p[2](p[0](x)) + p[3](p[1](x))
     ),
     "The second half adds to the input of the block. It has to add to the result of the first.": (

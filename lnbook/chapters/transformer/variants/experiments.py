@@ -98,10 +98,9 @@ def at_start(
 ) -> Start:
     r"""Run one forward and one backward pass through an untrained stack.
 
-    The stack has width 64, four heads and ReLU, with Xavier's initialization (DeepNorm's own for
-    DeepNorm).
-    The inputs are 8 sequences of 16 tokens from :math:`\mathcal{N}(0, I)`, the loss is the mean
-    cross-entropy with random targets among 100 words.
+    The stack has width 64, four heads and ReLU, with Xavier initialization (DeepNorm's own for
+    DeepNorm). The inputs are 8 sequences of 16 tokens from :math:`\mathcal{N}(0, I)`, and the loss
+    is the mean cross-entropy with random targets from a vocabulary of 100 words.
 
     Args:
         variant: one of `VARIANTS`.
@@ -111,7 +110,7 @@ def at_start(
         gain: what all weight matrices of the blocks are multiplied by.
 
     Returns:
-        What was measured.
+        The measurements.
 
     Raises:
         ValueError: `variant` is unknown, or `depth` is below 1.
@@ -205,10 +204,10 @@ def train_variant(
     start: str = "pytorch",
     dtype: torch.dtype = torch.float64,
 ) -> Trained:
-    """Train a small language model of characters with one of the variants.
+    """Train a small character-level language model with one of the variants.
 
-    The stream has width 32, with four heads. Each step uses 8 windows of 32 characters, and Adam
-    has no warm-up. See `lnbook.chapters.shared.language_model.train`.
+    The stream has width 32, and attention has four heads. Each step uses 8 windows of 32
+    characters. Adam runs without warm-up. See `lnbook.chapters.shared.language_model.train`.
 
     Args:
         text: what to train on.
@@ -218,7 +217,7 @@ def train_variant(
         steps: how many steps of training.
         seed: the seed of initial values and windows.
         start: `"pytorch"`, `"xavier"` or `"deepnorm"`: see `lnbook.chapters.shared.language_model`.
-            DeepNorm always uses its own rule, which is a part of it.
+            DeepNorm always uses its own initialization, which is a part of it.
         dtype: of parameters and computation.
 
     Returns:
@@ -263,8 +262,8 @@ def margins(keys: ArrayLike) -> Array:
     .. math::
         m_i = \max_{\lVert q \rVert_\infty \le 1} \; \min_{j \ne i} \; q \cdot (k_i - k_j)
 
-    one linear program per key. If the margin is positive, some query gives this key the highest
-    score. If it's 0, no query singles the key out.
+    This takes one linear program per key. If the margin is positive, some query gives this key the
+    highest score. If it's 0, no query selects the key.
 
     Args:
         keys: shape `(n, d)`, n at least 2.
@@ -305,11 +304,11 @@ def _margin(k: Array, i: int) -> float:
 
 
 def unselectable(keys: ArrayLike, tolerance: float = 1e-9) -> NDArray[np.bool_]:
-    """Find the keys that no query singles out: none gives them a higher score than all others.
+    """Find the keys that no query selects by giving them a higher score than all the others.
 
-    These are the keys in the convex hull of the others, including duplicates. If a key's own
-    direction, or its direction from the mean, singles it out, it needs no linear program. The
-    other keys get one, see `margins`. Source: Brody, Alon and Yahav 2023.
+    These are the keys in the convex hull of the others, including duplicates. If a key itself, or
+    its difference from the mean, is a query that selects it, it needs no linear program. The other
+    keys get one; see `margins`. Source: Brody, Alon and Yahav 2023.
 
     Args:
         keys: shape `(n, d)`, n at least 2.
@@ -336,7 +335,7 @@ def unselectable(keys: ArrayLike, tolerance: float = 1e-9) -> NDArray[np.bool_]:
 
 
 def _singled_out(queries: Array, k: Array, least: float) -> NDArray[np.bool_]:
-    """Whether each query, with entries from -1 to 1, singles out its key by a margin."""
+    """Whether each query, rescaled to entries from -1 to 1, selects its key by a margin."""
     largest = np.abs(queries).max(1, keepdims=True)
     scores = queries / np.where(largest > 0, largest, 1.0) @ k.T
     own = np.diagonal(scores).copy()
@@ -345,7 +344,7 @@ def _singled_out(queries: Array, k: Array, least: float) -> NDArray[np.bool_]:
 
 
 class _XorNetworks(nn.Module):
-    """Several networks linear - norm - linear, side by side."""
+    """Several networks of linear layer, norm and linear layer, trained side by side."""
 
     def __init__(self, norm: str, width: int, runs: int, rng: np.random.Generator) -> None:
         super().__init__()
@@ -377,7 +376,7 @@ def xor_solved(
 
     Args:
         width: how many features are normalized.
-        norm: `"layer_norm"`, `"rms_norm"` (both with eps 1e-5, no gain and bias) or `"none"`.
+        norm: `"layer_norm"` or `"rms_norm"` (with eps 1e-5, without gain and bias), or `"none"`.
         runs: how many networks, each with its own initial values.
         steps: how many steps of training.
         seed: the seed of all initial values.
@@ -405,7 +404,7 @@ def xor_solved(
 
     def loss(model: nn.Module, batch: Tensor) -> Tensor:
         scores = model(batch)
-        # The sum keeps the networks apart: Adam treats each number by itself.
+        # The sum keeps the networks independent, because Adam treats each parameter by itself.
         return binary_cross_entropy_with_logits(scores, y.expand_as(scores), reduction="sum")
 
     fit(model, [x] * steps, loss, torch.optim.Adam(model.parameters(), lr=0.05), label="XOR")

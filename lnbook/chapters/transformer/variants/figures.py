@@ -30,14 +30,14 @@ def by_block(
         panels: for each panel, its title and its lines, each with a name and positive values of
             shape `(K,)`.
         label: what the values are.
-        first: which block the first value belongs to.
-        top: where the scale ends. Larger values are outside the panel.
+        first: the block that the first value belongs to.
+        top: the upper end of the scale. Larger values are outside the panel.
 
     Returns:
-        Panels with a common scale, one below the other.
+        Stacked panels with a common scale.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: `panels` is empty.
 
     Example:
         >>> lines = {"Pre-LN": [1.0, 2.0], "Post-LN": [1.0, 1.0]}
@@ -81,11 +81,10 @@ def keys(
         circle: the radius of a circle to draw in the last panel.
 
     Returns:
-        Panels, one below the other. A line joins the keys that can be selected, in the order of
-        their angle.
+        Stacked panels. A line joins the keys that can be selected, in the order of their angles.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: `panels` is empty.
 
     Example:
         >>> square = [[0, 0], [2, 0], [0, 2], [2, 2], [1, 1]]
@@ -131,14 +130,14 @@ def losses(
     Args:
         panels: for each panel, its title and the losses of each variant, infinite for a run that
             broke.
-        worst: where the scale ends. Larger losses are drawn there, as crosses.
+        worst: the upper end of the scale. Larger losses are drawn there, as crosses.
         label: what the losses are.
 
     Returns:
-        Panels with a common scale, one below the other, with one row per variant.
+        Stacked panels with a common scale and one row per variant.
 
     Raises:
-        ValueError: if there is no panel.
+        ValueError: `panels` is empty.
 
     Example:
         >>> figure = losses({"rate 0.001": {"Pre-LN": [2.0, 2.25]}}, worst=4.0, label="loss")
@@ -177,9 +176,9 @@ def xor(centered: ArrayLike, normalized: ArrayLike, threshold: float, radius: fl
     """Draw how LayerNorm bends a line so that one straight cut separates XOR.
 
     Args:
-        centered: the three different centered rows, in coordinates of their plane, shape
-            `(3, 2)`. The middle one has class 1.
-        normalized: the same rows after the scaling, shape `(3, 2)`.
+        centered: the three distinct centered rows, in the coordinates of their plane, shape
+            `(3, 2)`. The middle one is in class 1.
+        normalized: the same rows after LayerNorm, shape `(3, 2)`.
         threshold: the height of the cut.
         radius: the radius of the circle of normalized rows.
 

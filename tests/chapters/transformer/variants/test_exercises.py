@@ -1,4 +1,4 @@
-"""The checkers of the chapter on variants: each known mistake is called by its name."""
+"""The checkers of the chapter on variants: each known mistake is named."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from lnbook.chapters.transformer.variants import exercises
 from lnbook.transformer import PeriLNBlock, PostLNBlock, PreLNBlock
 
 
-def test_logit_bounds_right_are_reached() -> None:
+def test_logit_bounds_are_attained() -> None:
     """By a query and a key that point the same way."""
     z = np.tile([1.0, -1.0], 32)
     row = 2 * (z - z.mean()) / z.std()
@@ -29,7 +29,7 @@ def scale_by_bisection(n, p):
     return high
 
 
-def test_certain_no_query_gets_more() -> None:
+def test_no_query_gets_more_certain() -> None:
     rng = np.random.default_rng(5)
     g, n = 2.0, 6
     unit = rng.normal(size=(1000, n + 1, 3))
@@ -44,7 +44,7 @@ def right(x, attention, feed_forward, norm1, norm2):
 
 
 def by_a_block_of_lnbook(block: type):
-    """An answer that places its norms as this block of lnbook does."""
+    """An answer that places its norms like this block of lnbook."""
 
     def answer(x, attention, feed_forward, norm1, norm2):
         def torched(function):
@@ -61,7 +61,7 @@ def by_a_block_of_lnbook(block: type):
     return answer
 
 
-def test_rms_xor_right() -> None:
+def test_rms_xor_accepts_solutions() -> None:
     for W, b, v, c in RIGHT_XOR:  # noqa: N806
         h = torch.from_numpy(exercises.CORNERS) @ torch.tensor(W).double().T + torch.tensor(b)
         s = torch.nn.functional.rms_norm(h, (2,), eps=1e-5) @ torch.tensor(v).double() + c

@@ -31,7 +31,7 @@ def test_at_start_tells_the_variants_apart() -> None:
     assert not np.array_equal(experiments.at_start("DyT", 3, 2).stream, again.stream)
 
 
-def test_at_start_scales_what_it_says() -> None:
+def test_at_start_scales_inputs_and_weights() -> None:
     first, larger, gained = by_name(), by_name(scale=100.0), by_name(gain=3.0)
     for name, run in first.items():
         assert larger[name].stream[0] == pytest.approx(1e4 * run.stream[0]), name
@@ -45,7 +45,7 @@ def test_at_start_scales_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
-def test_at_start_against_the_layers_of_torch(norm_first: bool) -> None:
+def test_at_start_matches_the_layers_of_torch(norm_first: bool) -> None:
     """The same draws, but the layers, their gradients and the loss of PyTorch."""
     rng = np.random.default_rng(4)
     x = torch.from_numpy(rng.normal(size=(8, 16, 64)))
@@ -69,8 +69,8 @@ def test_at_start_against_the_layers_of_torch(norm_first: bool) -> None:
     assert run.gradients == pytest.approx(gradients)
 
 
-def test_logits_are_those_of_the_attention_weights() -> None:
-    """Weights lie as far apart as scores between minus and plus the largest allow."""
+def test_logits_match_the_attention_weights() -> None:
+    """The weights differ as much as scores between minus and plus the largest allow."""
     rng = np.random.default_rng(0)
     for qk_norm in (None, "l2", "layer_norm"):
         attention = SelfAttention(8, 2, qk_norm=qk_norm, dtype=torch.float64)
@@ -107,7 +107,7 @@ def test_train_variant_learns_and_repeats() -> None:
 
 
 @pytest.mark.parametrize(("n", "d"), [(6, 2), (20, 2), (12, 3), (30, 3), (12, 4)])
-def test_unselectable_keys_are_no_corners_of_the_hull(n: int, d: int) -> None:
+def test_unselectable_keys_are_not_corners_of_the_hull(n: int, d: int) -> None:
     rng = np.random.default_rng(n + d)
     keys = rng.normal(size=(n, d)) + 5.0
     corners = set(ConvexHull(keys).vertices.tolist())
@@ -126,7 +126,7 @@ def test_margins_against_many_queries() -> None:
     assert (best >= 0.8 * found - 0.05).all()
 
 
-def test_margins_do_not_see_offset_and_follow_scale() -> None:
+def test_margins_ignore_the_offset_and_follow_the_scale() -> None:
     keys = np.random.default_rng(1).normal(size=(9, 2))
     found = experiments.margins(keys)
     assert experiments.margins(keys + 7.0) == pytest.approx(found, abs=1e-9)
@@ -143,7 +143,7 @@ def test_equal_keys_hide_each_other() -> None:
 
 
 @pytest.mark.parametrize("keys", [[1.0, 2.0], [[1.0, 2.0]]])
-def test_margins_refuse(keys: list[object]) -> None:
+def test_margins_reject_bad_keys(keys: list[object]) -> None:
     with pytest.raises(ValueError, match=r"expected keys of shape \(n, d\), n at least 2"):
         experiments.margins(keys)
 
@@ -156,7 +156,7 @@ def test_xor_needs_three_features_with_layer_norm_and_two_with_rms_norm() -> Non
     assert not experiments.xor_solved(8, "none", steps=300).any()
 
 
-def test_xor_networks_are_independent_and_those_of_torch() -> None:
+def test_xor_networks_are_independent_and_match_torch() -> None:
     several = experiments._XorNetworks("layer_norm", 3, 4, np.random.default_rng(0))
     x = torch.from_numpy(np.random.default_rng(1).normal(size=(6, 2)))
     scores = several(x)
@@ -174,6 +174,6 @@ def test_xor_networks_are_independent_and_those_of_torch() -> None:
         ({"width": 3, "runs": 0}, "but got 3 and 0"),
     ],
 )
-def test_xor_refuses(arguments: dict[str, object], message: str) -> None:
+def test_xor_rejects_bad_arguments(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         experiments.xor_solved(**arguments)  # type: ignore[arg-type]
