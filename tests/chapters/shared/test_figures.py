@@ -183,7 +183,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (sequences.sentences, ([], 3), r"at most 3 words, but got lengths \[\]"),
     (sequences.sentences, ([list("abcd")], 3), r"at most 3 words, but got lengths \[4\]"),
     (sequences.padding, ([], {}), "at least one norm, but got none"),
-    (sequences.company, ({}, 0.0), "at least one size of batch, but got none"),
+    (sequences.company, ({}, 0.0), "at least one batch size, but got none"),
     *(
         (sequences.reach, (panels,), r"arrays of one shape \(L, N, L\), but got")
         for found in [np.zeros((3, 2, 3), dtype=bool)]

@@ -52,7 +52,7 @@ PADDING: dict[str, tuple[float, dict[str, float]]] = {
         {
             "that's the output without the mask.": 2.0,
             "the mask leaves only real tokens. What is their mean?": 5.0,
-            "a constant feature has a standard deviation of 0, so only 0 is left of it.": 1.0,
+            "a constant feature is equal to its mean, so x minus the mean is 0.": 1.0,
         },
     ),
 }
@@ -88,7 +88,7 @@ def check_only_padding(real: Any = None, padding: Any = None, masked: Any = None
 
 
 WORST_MISTAKES: dict[str, Callable[[float, float], float]] = {
-    "That's where the padded variance is back at the variance without padding.": (
+    "There, the padded variance is the same as without padding.": (
         lambda mean, std: std**2 / mean**2
     ),
     "That leaves out the term with the variance.": lambda _mean, _std: 0.5,
@@ -206,7 +206,7 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
         "change every token, not only the last",
     ),
     (
-        "the last token but one sees the last, and nothing else leaks",
+        "the second-to-last token sees the last, and nothing else leaks",
         lambda x: _from(x, -1, -2),
         True,
         "look at every earlier output, not only at the first",
@@ -302,17 +302,17 @@ CUMULATIVE_MISTAKES: dict[str, Callable[[Array, float], Array]] = {
     "It leaves the token itself out of its statistics. Include it.": (
         partial(_cumulative, itself=False)
     ),
-    "It averages the variances of the tokens. Their means differ as well: take the squares of all "
-    "values seen so far around the mean of all values seen so far.": (
+    "It averages the variances of the tokens. Their means differ as well: square the differences "
+    "between all values so far and the mean of all values so far.": (
         partial(_averaged, square=True)
     ),
-    "It takes the squares of each token around a different mean. All values seen so far need the "
-    "same mean, the latest one.": partial(_averaged, square=False),
+    "It subtracts a different mean from each token before squaring. Subtract the same mean, the "
+    "latest one, from all values so far.": partial(_averaged, square=False),
     "It counts tokens. Each has D values, so divide by the number of values.": (
         lambda x, eps: _per_token(x, x.sum(-1, keepdims=True), (x**2).sum(-1, keepdims=True), eps)
     ),
     "Its sequences share their statistics. Each has its own.": _shared,
-    "It divides the squares by their number minus 1. Divide by their number.": (
+    "It divides by the number of values minus 1. Divide by the number of values.": (
         partial(_cumulative, ddof=1)
     ),
     "It leaves epsilon out.": lambda x, _eps: _cumulative(x, 0.0),
@@ -325,7 +325,7 @@ CUMULATIVE_MISTAKES: dict[str, Callable[[Array, float], Array]] = {
 
 @checker
 def check_cumulative_norm(function: Callable[[Array, float], ArrayLike]) -> str:
-    r"""Check a norm with one mean for all tokens so far, which stays causal.
+    r"""Check a causal norm, in which each token is normalized with all tokens so far.
 
     .. math::
         y_{nli} = \frac{x_{nli} - \mu_{nl}}{\sqrt{\sigma^2_{nl} + \epsilon}}, \qquad

@@ -187,12 +187,12 @@ def reach(
 
 @dataclass(frozen=True)
 class CoinFlips:
-    """How well a trained model guesses coins: its mean loss at each position, where 1 is a guess.
+    """How well a trained model guesses coins: its mean loss at each position. A guess scores 1.
 
     Attributes:
         training: on whole sequences, in batches and in training mode, shape `(6,)`.
         evaluation: on whole sequences, in evaluation mode.
-        generation: in evaluation mode, with each guess made from the tokens before it alone.
+        generation: in evaluation mode, where the model gets only the tokens before each guess.
 
     Example:
         >>> guess = np.ones(6)
@@ -209,12 +209,12 @@ class CoinFlips:
 def learn_coin_flips(
     norm: Norm = "layer_norm", batch_size: int = 2, seed: int = 0, steps: int = 300
 ) -> CoinFlips:
-    r"""Train a causal language model on coin flips, from which nothing can be learned.
+    r"""Train a causal language model on coin flips, where there's nothing to learn.
 
     Each sequence is seven independent fair coins. From the first six, the model predicts the last
     six, each from those before it. Nobody can do better than a loss of :math:`\log 2` per coin, so
     a lower loss shows that the model sees the answer. The model has two Pre-LN blocks with 16
-    features and 2 heads. Every step (Adam, learning rate 0.003) uses new sequences.
+    features and 2 heads. Every step of Adam (learning rate 0.003) uses new sequences.
 
     Args:
         norm: the norm of the model, a name or a factory, as in `lnbook.transformer`.

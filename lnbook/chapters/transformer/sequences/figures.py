@@ -28,7 +28,7 @@ def sentences(words: Sequence[Sequence[str]], length: int) -> Figure:
         One row of boxes per sentence, with hatched padding.
 
     Raises:
-        ValueError: if there is no sentence, or one is longer than `length`.
+        ValueError: `words` is empty, or a sentence is longer than `length`.
 
     Example:
         >>> figure = sentences([["the", "cat", "sleeps"], ["it", "rains"]], length=4)
@@ -79,7 +79,7 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
         One line per norm.
 
     Raises:
-        ValueError: if there is no norm.
+        ValueError: `changes` is empty.
 
     Example:
         >>> figure = padding([0, 4, 8], {"LN": [0.0, 0.0, 0.0], "BN": [0.0, 0.5, 0.75]})
@@ -120,7 +120,7 @@ def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
         One row of strokes per batch size, and a line for LayerNorm.
 
     Raises:
-        ValueError: if there is no size.
+        ValueError: `outputs` is empty.
 
     Example:
         >>> figure = company({"2 sentences": [0.4, 1.1, 0.7], "64 sentences": [0.8, 0.9, 0.8]}, 0.6)
@@ -128,7 +128,7 @@ def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
         ['2 sentences', '64 sentences']
     """
     if not outputs:
-        raise ValueError("company: expected at least one size of batch, but got none")
+        raise ValueError("company: expected at least one batch size, but got none")
     figure = Figure(figsize=(WIDTH, 0.42 * len(outputs) + 1.2))
     axes = figure.subplots()
     for number, values in enumerate(outputs.values()):
@@ -165,7 +165,7 @@ def reach(panels: Mapping[str, ArrayLike]) -> Figure:
         is filled and has a dot, or a cross if it's in the past or in another sentence.
 
     Raises:
-        ValueError: if there is no panel, or an array has a different shape.
+        ValueError: `panels` is empty, or an array has a different shape.
 
     Example:
         >>> moved = np.zeros((3, 2, 3), dtype=bool)
@@ -238,7 +238,7 @@ def guesses(losses: Mapping[str, ArrayLike]) -> Figure:
         and a line at 1.
 
     Raises:
-        ValueError: if there is no model.
+        ValueError: `losses` is empty.
 
     Example:
         >>> figure = guesses({"LN": [[1.0, 1.25], [0.5, 0.75]]})

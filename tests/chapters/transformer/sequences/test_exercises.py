@@ -24,7 +24,7 @@ def test_only_padding_right() -> None:
 
 
 def share_by_search(mean, std):
-    """Of all shares of real tokens in batches of 1000 positions, the one with the most variance."""
+    """The share of real tokens, in batches of 1000 positions, with the largest variance."""
 
     def variance(count):
         feature = mean + std * np.tile([1.0, -1.0], count // 2)
@@ -37,7 +37,7 @@ def share(mean, std):
     return 0.5 * (1 + torch.tensor(std / mean) ** 2)
 
 
-def test_padded_variance_right_is_what_padding_does() -> None:
+def test_padded_variance_matches_padding() -> None:
     for mean, std in ((3.0, 1.0), (-2.0, 1.5)):
         assert share_by_search(mean, std) == pytest.approx(float(share(mean, std)), abs=1e-3)
     assert share_by_search(1.0, 1.001) == 1.0
@@ -68,7 +68,7 @@ def by_reach(layer, x):
     return np.tril(found[:, 0], -1).any()
 
 
-def test_the_cases_leak_as_they_say() -> None:
+def test_the_cases_leak_as_labeled() -> None:
     x = np.random.default_rng(3).normal(size=(6, 4))
     assert all(by_jacobian(layer, x) == leaks for _, layer, leaks, _ in exercises.CASES)
 
@@ -85,7 +85,7 @@ def in_place(layer, x):
 
 
 def cumulative(x, eps):
-    """Independent of the checker: PyTorch's LayerNorm over the beginning of each sequence."""
+    """Independent of the checker: PyTorch's LayerNorm over each prefix of a sequence."""
     t = torch.tensor(x)
     return torch.stack(
         [

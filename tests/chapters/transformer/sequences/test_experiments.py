@@ -1,4 +1,4 @@
-"""The norms for sequences do what they say, leaks are found, and coins guessed by leaks only."""
+"""Norms for sequences do what they say, leaks are found, and coins are guessed only by leaks."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def with_random_affine(layer: nn.Module, owner: nn.Module) -> nn.Module:
     return layer
 
 
-def test_batch_norm_over_tokens_is_that_of_the_table() -> None:
+def test_batch_norm_over_tokens_treats_every_token_as_an_example() -> None:
     layer = experiments.BatchNormOverTokens(3).double()
     with_random_affine(layer, layer.norm)
     x = normal(4, 5, 3)
@@ -35,7 +35,7 @@ def test_batch_norm_over_tokens_is_that_of_the_table() -> None:
     torch.testing.assert_close(together[:4], layer(x), atol=1e-14, rtol=0)
 
 
-def test_layer_norm_over_sequence_has_the_statistics_of_torch() -> None:
+def test_layer_norm_over_sequence_matches_torch() -> None:
     layer = experiments.LayerNormOverSequence(3, eps=0.25).double()
     with_random_affine(layer, layer)
     x = normal(4, 5, 3)
@@ -47,7 +47,7 @@ def test_layer_norm_over_sequence_has_the_statistics_of_torch() -> None:
     assert layer(normal(4, 7, 3)).shape == (4, 7, 3), "any length"
 
 
-def test_masked_batch_norm_knows_the_real_tokens_only() -> None:
+def test_masked_batch_norm_uses_only_real_tokens() -> None:
     x, real = normal(3, 6, 4), torch.ones(3, 6, dtype=torch.bool)
     real[0, 2:] = False
     real[2, 5:] = False
@@ -59,7 +59,7 @@ def test_masked_batch_norm_knows_the_real_tokens_only() -> None:
     assert torch.equal(experiments.masked_batch_norm(garbage, real, eps=0.5), y)
 
 
-def test_masked_batch_norm_refuses() -> None:
+def test_masked_batch_norm_rejects_bad_arguments() -> None:
     x, real = normal(3, 6, 4), torch.ones(3, 6, dtype=torch.bool)
     for bad_x, bad_real in ((x[0], real), (x, real[:2]), (x, real.int())):
         with pytest.raises(ValueError, match="expected x of shape"):
@@ -69,7 +69,7 @@ def test_masked_batch_norm_refuses() -> None:
 
 
 def from_matrix(matrix: np.ndarray) -> object:
-    """A layer whose output at place m is the sum of its inputs at l where matrix[l, m] is set."""
+    """A layer whose output at m is the sum of its inputs at l where matrix[l, m] is set."""
     weights = torch.tensor(matrix, dtype=torch.float64)
     return lambda x: torch.einsum("nld,lm->nmd", x, weights)
 
@@ -89,7 +89,7 @@ def test_reach_sees_other_sequences_and_takes_token_numbers() -> None:
     assert np.array_equal(found[:, 1], np.eye(2, dtype=bool))
 
 
-def test_reach_ignores_rounding_and_refuses_other_shapes() -> None:
+def test_reach_ignores_rounding_and_rejects_other_shapes() -> None:
     x, other = normal(1, 4, 3), normal(1, 4, 3, seed=1)
     found = experiments.reach(lambda x: x + 1e-12 * x.sum(1, keepdim=True), x, other)
     assert np.array_equal(found[:, 0], np.eye(4, dtype=bool))
@@ -97,7 +97,7 @@ def test_reach_ignores_rounding_and_refuses_other_shapes() -> None:
         experiments.reach(lambda x: x, x, other[..., 0])
 
 
-def test_coins_are_guessed_through_a_leak_only() -> None:
+def test_coins_are_guessed_only_through_a_leak() -> None:
     honest = experiments.learn_coin_flips(steps=150, batch_size=8)
     leaking = experiments.learn_coin_flips(
         experiments.LayerNormOverSequence, steps=150, batch_size=8
