@@ -115,7 +115,7 @@ ANSWERS = {
         ("padding: that's the output at a real token", 2, 2, 0),
         ("masked: that's the output without the mask", 2, -0.5, 2),
         ("masked: the mask leaves only real tokens", 2, -0.5, 5),
-        ("masked: a constant feature has a standard deviation of 0", 2, -0.5, 1),
+        ("masked: a constant feature is equal to its mean", 2, -0.5, 1),
     ],
     exercises.check_padded_variance: [
         ("Correct.", 1, share),
