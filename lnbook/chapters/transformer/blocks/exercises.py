@@ -66,7 +66,7 @@ def check_silent_branches(post: Any = None, pre: Any = None, pre_final: Any = No
             as_array(answer, (4,), name),
             right,
             {f"{name}: {text}": wrong for text, wrong in mistakes.items()},
-            otherwise=f"{name} is off. Follow the thick line in the drawing: does it pass a norm?",
+            otherwise=f"{name} is off. Follow the thick line: does it pass through a norm?",
             tolerance=1e-3,
         )
     return "Norms on the stream change it, and norms inside the branches don't."
@@ -133,7 +133,7 @@ def check_branch_scale(variance: Callable[[int, float], Any], factor: Callable[[
             otherwise=f"For K = {k}, your factor doesn't end at a variance of 1 + v.",
             tolerance=1e-6,
         )
-    return "Scaled by one over the square root of their number, the branches add v in total."
+    return "Divided by the square root of their number, the branches add v in total."
 
 
 Merge = Callable[[Tensor, Tensor], Tensor]
@@ -158,7 +158,7 @@ MASK_MISTAKES: dict[str, Merge] = {
 
 @checker
 def check_merged_mask(function: Merge) -> str:
-    """Check a function that merges two masks of PyTorch's modules into one for the function.
+    """Check a function that merges two masks for `nn.MultiheadAttention` into a single one.
 
     Calls `function(attn_mask, key_padding_mask)` with bool tensors of the shapes `(L, L)` and
     `(N, L)`, in which True hides a key.
@@ -281,7 +281,7 @@ def _pre(
     on_stream: tuple[bool, bool] = (False, False),
     residual: tuple[bool, bool] = (True, True),
 ) -> Array:
-    """A Pre-LN block, possibly with bugs: the norm that each branch reads, the stream, the sum."""
+    """A Pre-LN block, possibly with bugs in the norms, in the stream, or in the sums."""
     parts = PreLNBlock(D_MODEL, NHEAD, FEED_FORWARD, 0.0, dtype=torch.float64)
     parts.load_state_dict(right.state_dict())
     branches: tuple[Callable[[Tensor], Tensor], ...]

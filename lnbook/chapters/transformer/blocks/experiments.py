@@ -66,7 +66,7 @@ def first_loss(final_norm: bool, depth: int = 24, seed: int = 0) -> float:
 def sameness_under_dropout(
     block: type[TransformerBlock], where: str, depth: int = 12, share: float = 0.1, seed: int = 0
 ) -> Array:
-    r"""Compare two passes that differ only in what dropout drops.
+    r"""Compare two forward passes that differ only in which numbers dropout drops.
 
     Dropout is applied in one of two places, for both branches of each block:
 
@@ -86,7 +86,7 @@ def sameness_under_dropout(
         starting with the input.
 
     Raises:
-        ValueError: `block`, `where` or `share` isn't one of these.
+        ValueError: `block`, `where` or `share` has any other value.
 
     Example:
         >>> from lnbook.transformer import PreLNBlock

@@ -28,8 +28,8 @@ def post_and_pre() -> Figure:
     """Draw a Post-LN block next to a Pre-LN block.
 
     Returns:
-        Two columns, read from top to bottom. The residual stream is the thick line on the left of
-        each, and the branches leave it and come back to it. Pre-LN ends with the final norm.
+        Two columns, read from top to bottom. The thick line in each is the residual stream, which
+        the branches leave and come back to. Pre-LN ends with the final norm.
 
     Example:
         >>> figure = post_and_pre()
@@ -86,18 +86,18 @@ def _box(axes: Axes, x: float, y: float, label: str, color: str, dashed: bool = 
 
 
 def attention_weights(panels: Mapping[str, ArrayLike]) -> Figure:
-    """Draw attention weights as tables, one per panel.
+    """Draw tables of attention weights, one per panel.
 
     Args:
         panels: for each panel, its title and weights of shape `(L, S)`, one row per query, with L
             and S at most 6.
 
     Returns:
-        Two panels per row. The darker a cell, the larger the weight that's written in it. A weight
-        of exactly 0 has no number.
+        Two panels per row. Each cell shows its weight, and darker cells have larger weights. A
+        weight of exactly 0 has no number.
 
     Raises:
-        ValueError: there is no panel, or an array isn't such a table.
+        ValueError: `panels` is empty, or an array has a different shape.
 
     Example:
         >>> figure = attention_weights({"causal": [[1.0, 0.0], [0.25, 0.75]]})
@@ -140,10 +140,10 @@ def by_block(lines: Mapping[str, ArrayLike], label: str) -> Figure:
         label: the quantity that was measured.
 
     Returns:
-        A line through the means for each, with a band of one standard deviation on either side.
+        One line through the means per name, with a band of one standard deviation on either side.
 
     Raises:
-        ValueError: there is no line, or a line has fewer than two seeds.
+        ValueError: `lines` is empty, or a line has fewer than two seeds.
 
     Example:
         >>> figure = by_block({"Pre-LN": [[1.0, 1.5, 2.0], [1.0, 2.5, 3.0]]}, "mean square")

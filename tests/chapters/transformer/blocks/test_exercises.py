@@ -28,7 +28,7 @@ def silent_stacks():
         yield (functional.layer_norm(x, (4,), eps=0.0) if final else x)[0, 0]
 
 
-def test_branch_scale_right_is_what_independent_numbers_do() -> None:
+def test_branch_scale_matches_independent_numbers() -> None:
     branches = torch.linspace(0, 1, 400 * 13).mul(1e4).sin().view(400, 13).double()
     branches -= branches.mean(0)
     stream, *rest = torch.linalg.qr(branches)[0].mul(20).T  # uncorrelated, variance 1
@@ -42,7 +42,7 @@ def merged(attn_mask: torch.Tensor, key_padding_mask: torch.Tensor) -> torch.Ten
     return ~(attn_mask | key_padding_mask[:, None, None, :])
 
 
-def test_merged_mask_right_is_what_pytorch_does() -> None:
+def test_merged_mask_matches_pytorch() -> None:
     x = torch.linspace(-1, 1, 60).sin().view(3, 5, 4)
     attention = nn.MultiheadAttention(4, 2, batch_first=True)
     hidden, padding = torch.ones(5, 5).triu(1).bool(), torch.zeros(3, 5).bool()
@@ -55,7 +55,7 @@ def test_merged_mask_right_is_what_pytorch_does() -> None:
 
 
 def block(norms=("norm1", "norm2"), on_stream=(), unsummed=(), without=(), end=lambda s, x, y: y):
-    """A Pre-LN block made of PyTorch's parts, with a fault in half 0 or 1, or with a lost mask."""
+    """A Pre-LN block made of PyTorch's parts, with a bug in half 0 or 1, or without a mask."""
 
     class Mine(nn.TransformerEncoderLayer):
         def __init__(self, *sizes: float) -> None:

@@ -9,7 +9,7 @@ from lnbook.transformer import PeriLNBlock, PostLNBlock, PreLNBlock
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_first_loss_is_that_of_a_head_on_the_stack() -> None:
+def test_first_loss_matches_a_head_on_the_stack() -> None:
     plain, normed = (experiments.first_loss(norm, depth=12, seed=2) for norm in (False, True))
     assert plain > normed > 0
     assert normed != experiments.first_loss(True, depth=12, seed=3)
@@ -25,7 +25,7 @@ def test_sameness_under_dropout(block: type, where: str) -> None:
     assert (some[1:] < 0.99).all()
 
 
-def test_one_branch_dropped_whole_leaves_the_stream() -> None:
+def test_dropping_a_whole_branch_leaves_the_stream() -> None:
     """With nearly everything dropped on the branches, a Pre-LN stream is still its input."""
     kept = experiments.sameness_under_dropout(PreLNBlock, "branch", 2, share=0.9999, seed=0)
     lost = experiments.sameness_under_dropout(PreLNBlock, "stream", 2, share=0.9999, seed=0)
@@ -41,6 +41,6 @@ def test_one_branch_dropped_whole_leaves_the_stream() -> None:
         ((PreLNBlock, "branch", 2, 1.0), "less than 1, but got 1.0"),
     ],
 )
-def test_sameness_refuses(arguments: tuple[object, ...], expected: str) -> None:
+def test_sameness_rejects_bad_arguments(arguments: tuple[object, ...], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         experiments.sameness_under_dropout(*arguments)  # type: ignore[arg-type]
