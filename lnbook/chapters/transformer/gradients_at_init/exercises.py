@@ -36,7 +36,7 @@ LENGTH_MISTAKES: dict[str, LengthOf] = {
         lambda d, m, s, t: s**2 * t**2 * m * d**2 / 4
     ),
     "A variance is the square of a standard deviation.": lambda d, m, s, t: s * t * m * d**2 / 2,
-    "Your formula has d once. It comes in twice, as |x|^2 and as the number of entries.": (
+    "Your formula has d only once. You need it twice: as |x|^2 and as the number of entries.": (
         lambda d, m, s, t: s**2 * t**2 * m * d / 2
     ),
     "Your formula leaves out m: an entry of the result is a sum over the hidden features.": (
@@ -84,7 +84,7 @@ def check_branch_length(function: Callable[..., Any]) -> str:
 
 @checker
 def check_depths(at_least: Any = None, at_most: Any = None) -> str:
-    """Check for which depths Lemma 2 says that the factor of the final norm is above or below 1/4.
+    """Check at which depths Lemma 2 puts the factor of the final norm above or below 1/4.
 
     Args:
         at_least: the largest depth at which the factor is certain to be at least 1/4.
@@ -104,7 +104,7 @@ of at least 1/4 requires that it isn't longer.
                 "the lower bound only says that the stream isn't shorter. A factor of at least "
                 "1/4 requires that it isn't longer.": 30,
                 "the factor is a square root: it's 1/4 when the squared length is 16 d.": 2,
-                "one block too many. For 11 blocks, the upper bound is 17.5 d.": 11,
+                "that's one block too many. For 11 blocks, the upper bound is 17.5 d.": 11,
             },
         ),
         (
@@ -116,7 +116,7 @@ of at least 1/4 requires that it isn't longer.
                 "1/4 requires that it isn't shorter.": 10,
                 "the factor is a square root: it's 1/4 when the squared length is 16 d.": 6,
                 "that leaves out the input, which already has a squared length of d.": 32,
-                "one block too many. 30 are enough.": 31,
+                "that's one block too many. 30 are enough.": 31,
             },
         ),
     ):

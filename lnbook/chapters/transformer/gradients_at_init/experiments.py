@@ -45,9 +45,9 @@ def decoder_at_start(
 ) -> tuple[Array, Array]:
     """Run one forward and backward pass through an untrained encoder-decoder.
 
-    Both halves have `depth` blocks with four heads and a feed-forward width of 4 `width`,
-    initialized by Xavier. The decoder consists of PyTorch's own layers, with a causal mask. Data
-    and loss are those of `at_start`, with inputs for both halves.
+    Both halves have `depth` blocks with four heads, a feed-forward width of 4 `width` and Xavier
+    initialization. The decoder consists of PyTorch's own layers, with a causal mask. The data and
+    the loss are the same as in `at_start`, with inputs for both halves.
 
     Args:
         norm_first: whether both halves are Pre-LN, with final norms; otherwise Post-LN.
@@ -57,11 +57,11 @@ def decoder_at_start(
 
     Returns:
         The Frobenius norms of the gradients of the second feed-forward matrices in the decoder,
-        first block first, shape `(depth,)`; and for Post-LN the factors of the steps back, named
-        in `DECODER_STEPS`, shape `(depth, 6)`. For Pre-LN, that array has the shape `(0, 6)`.
+        first block first, shape `(depth,)`; and for Post-LN the factors of the backward steps,
+        named in `DECODER_STEPS`, shape `(depth, 6)`. For Pre-LN, that array has the shape `(0, 6)`.
 
     Raises:
-        ValueError: a size doesn't fit.
+        ValueError: `depth` is below 1, or `width` isn't a multiple of 4.
 
     Example:
         >>> weights, factors = decoder_at_start(False, 6)

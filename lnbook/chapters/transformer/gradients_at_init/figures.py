@@ -50,7 +50,7 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
         high: the upper bound.
 
     Returns:
-        A line with a band, and a line for each bound.
+        A line with a band for the runs, and a line for each bound.
 
     Raises:
         ValueError: the shapes don't fit.
@@ -97,11 +97,11 @@ def by_depth(
         labels: the label of the vertical axis of each panel.
 
     Returns:
-        Panels, one above the other: for each line, its mean and a band over all runs. The
+        Stacked panels. Each line is the mean of its runs, with a band over all of them. The
         horizontal scale is logarithmic, and the vertical one starts at 0.
 
     Raises:
-        ValueError: there is no panel, or a shape doesn't fit.
+        ValueError: `panels` is empty, there isn't one label per panel, or a shape doesn't fit.
 
     Example:
         >>> figure = by_depth([6, 12], {"": {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}}, ["gradient"])
@@ -145,14 +145,14 @@ def by_block(
             first block first, shape `(runs, L)`.
         label: the label of the vertical axes.
         references: lines of shape `(L,)` to compare with, by panel title and label.
-        scale: the vertical scale, "log" or "linear" (from 0 on).
+        scale: the vertical scale, "log" or "linear" (starting at 0).
         one_scale: whether all panels show the same range.
 
     Returns:
-        Panels, one above the other: for each line, its mean and a band over all runs.
+        Stacked panels. Each line is the mean of its runs, with a band over all of them.
 
     Raises:
-        ValueError: there is no panel, or a shape doesn't fit.
+        ValueError: `panels` is empty, or a shape doesn't fit.
 
     Example:
         >>> figure = by_block({"encoder": {"Pre-LN": [[4.0, 1.0], [2.0, 1.0]]}}, "gradient")
@@ -180,7 +180,7 @@ def by_block(
         if scale == "log":
             axes.yaxis.set_minor_formatter(NullFormatter())
             low, high = axes.get_ylim()
-            if high < 100 * low:  # powers of ten alone would give too few labels
+            if high < 100 * low:  # labels at 0.1, 1 and 10 alone would be too few
                 axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
                 axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         else:
@@ -188,5 +188,5 @@ def by_block(
         axes.grid()
         axes.legend(loc="best")
     all_axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    all_axes[-1].set_xlabel("block (the loss is to the right)")
+    all_axes[-1].set_xlabel("block")
     return figure

@@ -30,7 +30,7 @@ def by_steps(d, m, s_1, s_2):
     return sum([s_2**2 * m * hidden] * d)
 
 
-def test_branch_length_right_is_what_random_networks_have() -> None:
+def test_branch_length_matches_random_networks() -> None:
     rng = np.random.default_rng(3)
     d, m, s_1, s_2 = 16, 24, 0.4, 0.2
     lengths = []
@@ -42,7 +42,7 @@ def test_branch_length_right_is_what_random_networks_have() -> None:
     assert np.mean(lengths) == pytest.approx(float(by_steps(d, m, s_1, s_2)), rel=0.03)
 
 
-def test_depths_right_is_what_the_bounds_say() -> None:
+def test_depths_match_the_bounds() -> None:
     depths = np.arange(1, 100)
     sure_above = depths[1 + 3 * depths / 2 <= 16].max()
     sure_below = depths[1 + depths / 2 >= 16].min()
@@ -50,7 +50,7 @@ def test_depths_right_is_what_the_bounds_say() -> None:
 
 
 def test_final_norm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use made-up gradients: the notebook covers real ones, which take long."""
+    """Use made-up gradients: the notebook covers real ones, which take a long time."""
 
     def made_up(block: type, depth: int, *, seed: int, final_norm: bool) -> SimpleNamespace:
         assert block is PreLNBlock

@@ -54,7 +54,7 @@ def test_decoder_at_start_agrees_with_pytorch(norm_first: bool) -> None:
         assert factors.prod() == pytest.approx(way)
 
 
-def test_gradients_vanish_in_the_post_ln_decoder_alone() -> None:
+def test_gradients_vanish_only_in_the_post_ln_decoder() -> None:
     weights, factors = experiments.decoder_at_start(False, 12)
     typical = dict(zip(experiments.DECODER_STEPS, np.exp(np.log(factors).mean(0)), strict=True))
     assert weights[0] < weights[-1] / 10
