@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/transformer/training."""
+"""Measurements for the chapter book/transformer/training."""

@@ -1,6 +1,6 @@
 """Train Post-LN and Pre-LN until both produce text: `make measure NAME=transformer/training/long`.
 
-Ten times as long as the runs in `runs`, with an initialization from which both train. Takes about
+Ten times as long as the runs in `runs`, with an initialization that lets both train. Takes about
 seven minutes in float32 on one thread.
 """
 

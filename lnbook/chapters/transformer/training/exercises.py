@@ -47,8 +47,10 @@ UPDATE_MISTAKES = {
     "zero": {
         SIGN.format("zero"): -ZERO,
         "A gradient of 0 doesn't stop Adam: its average still contains the first one.": 0.0,
-        "Divide by the root of the second average, too. It isn't g squared any more.": -FIRST * 0.9,
-        "Divide by the root of the second average, not by the average itself.": (
+        "Divide by the square root of the second average, too. It isn't g squared any more.": (
+            -FIRST * 0.9
+        ),
+        "Divide by the square root of the second average, not by the average itself.": (
             -FIRST * 0.9 / (SECOND * 0.999)
         ),
         "The running averages start at 0, and Adam corrects for that.": (
@@ -83,7 +85,7 @@ def check_second_updates(same: Any = None, flipped: Any = None, zero: Any = None
             right,
             UPDATE_MISTAKES[name],
             otherwise=f"Your answer for '{name}' is off. Compute both averages, correct them, "
-            "and divide the first by the root of the second.",
+            "and divide the first by the square root of the second.",
             tolerance=0.005,
         )
     return "Adam keeps its speed in a direction that stays, and nearly stops in one that flips."
@@ -92,10 +94,10 @@ def check_second_updates(same: Any = None, flipped: Any = None, zero: Any = None
 Share = Callable[[float, float, int], float]
 
 POST_MISTAKES: dict[str, Share] = {
-    "Your Post-LN share is that of Pre-LN: a norm sets the squared length back to 1 each time.": (
+    "That's the Pre-LN share. In Post-LN, a norm sets the squared length back to 1 each time.": (
         lambda s, a, k: s / (1 + k * a)
     ),
-    "Your Post-LN share is that after a single block.": lambda s, a, k: s / (1 + a),
+    "Your Post-LN share is the one after a single block.": lambda s, a, k: s / (1 + a),
     "Your Post-LN share has one square root too many: it's about squared lengths, and so is a.": (
         lambda s, a, k: s / (1 + a) ** (k / 2)
     ),
@@ -107,12 +109,12 @@ POST_MISTAKES: dict[str, Share] = {
     ),
 }
 PRE_MISTAKES: dict[str, Share] = {
-    "Your Pre-LN share is that of Post-LN: no norm sets the squared length back to 1.": (
+    "That's the Post-LN share. In Pre-LN, no norm sets the squared length back to 1.": (
         lambda s, a, k: s / (1 + a) ** k
     ),
-    "Your Pre-LN share is that after a single block.": lambda s, a, k: s / (1 + a),
-    "In your Pre-LN share, the added vectors point the same way. At right angles, their squared "
-    "lengths add up.": lambda s, a, k: s / (1 + k**2 * a),
+    "Your Pre-LN share is the one after a single block.": lambda s, a, k: s / (1 + a),
+    "In your Pre-LN share, the added vectors point the same way. But they're orthogonal, so their "
+    "squared lengths add up.": lambda s, a, k: s / (1 + k**2 * a),
     "Your Pre-LN share doesn't depend on S, the share at the start.": (
         lambda _s, a, k: 1 / (1 + k * a)
     ),
@@ -136,7 +138,7 @@ def check_sharing(post: Callable[..., Any], pre: Callable[..., Any]) -> str:
 
     Example:
         >>> check_sharing(lambda S, a, k: S / (1 + k * a), lambda S, a, k: S / (1 + k * a))
-        Not yet. Your Post-LN share is that of Pre-LN: a norm sets the squared length back to 1 \
+        Not yet. That's the Pre-LN share. In Post-LN, a norm sets the squared length back to 1 \
 each time.
     """
     right: tuple[Share, Share] = (
@@ -157,7 +159,7 @@ each time.
                 otherwise=f"For S, a, k = {case}, {name} should be {expected(*case):.4f}.",
                 tolerance=TOLERANCE,
             )
-    return "With norms on the stream the share falls geometrically, without them like one over k."
+    return "Norms on the stream make the share fall geometrically. Without them, it falls like 1/k."
 
 
 def _bigram(train: Integers, test: Integers, size: int, axis: int | None = 1) -> float:
@@ -196,7 +198,7 @@ BIGRAM_MISTAKES: dict[str, Callable[[Integers, Integers, int], float]] = {
     "It measures the loss on the training text.": lambda train, _test, size: _bigram(
         train, train, size
     ),
-    "It counts in the test text, which the model mustn't know yet.": (
+    "It counts the pairs in the test text. Count them in the training text.": (
         lambda _train, test, size: _bigram(test, test, size)
     ),
 }
@@ -260,8 +262,8 @@ SCHEDULE_MISTAKES: dict[str, Callable[[int, int, int], float]] = {
     "It's missing the factor width ** -0.5.": lambda step, _width, warm_up: min(
         step**-0.5, step * warm_up**-1.5
     ),
-    "It multiplies by the root of the width. The exponent is -0.5.": lambda step, width, warm_up: (
-        width**0.5 * min(step**-0.5, step * warm_up**-1.5)
+    "It multiplies by the square root of the width. The exponent is -0.5.": (
+        lambda step, width, warm_up: width**0.5 * min(step**-0.5, step * warm_up**-1.5)
     ),
     "It never falls: after the warm-up, it should continue as step ** -0.5.": (
         lambda step, width, warm_up: width**-0.5 * min(warm_up**-0.5, step * warm_up**-1.5)
@@ -315,4 +317,4 @@ def check_schedule(function: Callable[[int, int, int], Any]) -> str:
         otherwise="The learning rates differ from the formula. Print a few and compare.",
         tolerance=TOLERANCE,
     )
-    return "It rises linearly to its peak and then falls like one over the root of the step."
+    return "It rises linearly to its peak, then falls like one over the square root of the step."

@@ -1,4 +1,4 @@
-"""What the chapter on training measures in a trained language model."""
+"""The measurements of the chapter on training, and a way to generate text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def gradient_by_block(model: CausalLanguageModel, x: Tensor, y: Tensor) -> Array
         y: the next characters, of the same shape.
 
     Returns:
-        Its norm over all positions, from the first block to the last, shape `(layers,)`.
+        The norm of the gradient over all positions, first block first, shape `(layers,)`.
 
     Example:
         >>> model = build(9, np.random.default_rng(0), layers=2, width=8, heads=2, length=4)
@@ -95,7 +95,7 @@ def first_step(
 ) -> dict[str, float]:
     r"""Take the first step of Adam, and measure how far parameters and outputs move.
 
-    Inputs and next characters are random, so the result doesn't depend on a text.
+    The inputs and the next characters are random, so the result doesn't depend on a text.
 
     Args:
         block: the class of the blocks.

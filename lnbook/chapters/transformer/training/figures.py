@@ -30,10 +30,10 @@ def curves(
         levels: losses to compare with, by name, drawn across all panels.
 
     Returns:
-        Panels, one above the other, on the same scale.
+        Stacked panels on the same scale.
 
     Raises:
-        ValueError: there is no panel.
+        ValueError: `panels` is empty.
 
     Example:
         >>> lines = {"Pre-LN": ([10, 20], [[3.0, 2.0], [3.5, 2.5]])}
@@ -72,7 +72,7 @@ def by_rate(
         A line through the means, and a point for each seed.
 
     Raises:
-        ValueError: there is no line.
+        ValueError: `lines` is empty.
 
     Example:
         >>> figure = by_rate({"Post-LN": {0.001: [2.5, 3.0], 0.002: [3.0, 3.5]}}, {"unigram": 3.25})
@@ -113,10 +113,10 @@ def by_block(
         log: whether the vertical scale is logarithmic.
 
     Returns:
-        Panels, one above the other, on the same scale.
+        Stacked panels on the same scale.
 
     Raises:
-        ValueError: there is no panel.
+        ValueError: `panels` is empty.
 
     Example:
         >>> figure = by_block({"Pre-LN": {"start": [1.0, 0.5], "end": [0.5, 0.25]}}, "gradient")
@@ -152,7 +152,7 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
         A line through the means, and the range over the seeds.
 
     Raises:
-        ValueError: there is no line.
+        ValueError: `lines` is empty.
 
     Example:
         >>> figure = by_depth([6, 12], {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}, "change of the output")
@@ -191,7 +191,7 @@ def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> 
         A point for each run, and a bar at the mean.
 
     Raises:
-        ValueError: there is no row.
+        ValueError: `rows` is empty.
 
     Example:
         >>> figure = finals({"Pre-LN": [2.0, 2.25], "Post-LN": [2.5, 3.0]}, {"unigram": 3.25})

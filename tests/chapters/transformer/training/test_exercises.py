@@ -11,7 +11,7 @@ from lnbook.chapters.transformer.training import exercises
 RIGHT = {"same": -1, "flipped": 0.053, "zero": -0.67}
 
 
-def test_second_updates_right_is_what_torch_does() -> None:
+def test_second_updates_match_torch() -> None:
     updates = []
     for second in (1.0, -1.0, 0.0):
         p = torch.zeros(1, dtype=torch.float64, requires_grad=True)
@@ -43,12 +43,12 @@ def test_wrong_second_updates(name: str, words: str, wrong: float | None) -> Non
 
 
 def shares(S: float, a: float, k: int, restore: bool) -> float:  # noqa: N803
-    """Simulate it: positions differ in one direction, and blocks add vectors in others."""
+    """Simulate it: positions differ in one direction, and blocks add vectors in other ones."""
     h = np.zeros((4, k + 2))
     h[:, 0] = S**0.5 * np.array([1, -1, 1, -1])
     h[:, 1] = (1 - S) ** 0.5
     for block in range(k):
-        h[:, block + 2] += a**0.5  # at right angles to all that is there
+        h[:, block + 2] += a**0.5  # orthogonal to everything that's there
         if restore:
             h /= (h**2).sum(1).mean() ** 0.5
     return 1 - (h.mean(0) ** 2).sum() / (h**2).sum(1).mean()

@@ -43,7 +43,7 @@ def test_train_measures_on_the_test_text(text: Text) -> None:
     assert {tuple(row) for row in x.tolist()} <= windows
 
 
-def test_differing_share_knows_its_ends() -> None:
+def test_differing_share_at_its_extremes() -> None:
     net = model(PostLNBlock)
     x = torch.tensor([[0, 1, 2, 3, 0, 1]])
     shares = language_model.differing_share(net, x)
@@ -84,7 +84,7 @@ def test_gradient_by_block_is_the_derivative() -> None:
     assert not net.encoder.layers[1]._forward_hooks, "hooks are taken off"
 
 
-def test_deviations_are_those_of_the_sums() -> None:
+def test_deviations_match_the_sums() -> None:
     net = model(PostLNBlock)
     x = torch.tensor([[0, 1, 2], [3, 3, 1]])
     found = experiments.deviations(net, x)
@@ -110,7 +110,7 @@ def test_first_step_moves_every_parameter_by_the_learning_rate() -> None:
     assert small["gradient"] == post["gradient"]
 
 
-def test_first_step_is_amplified_by_depth_more_with_post_ln() -> None:
+def test_depth_amplifies_the_first_step_more_in_post_ln() -> None:
     grown = {
         block: [experiments.first_step(block, n, 1e-5, width=16)["output"] for n in (2, 12)]
         for block in (PostLNBlock, PreLNBlock)
@@ -146,7 +146,9 @@ def test_generate_continues_the_prompt(text: Text) -> None:
         (("a", -1), "count of at least 0"),
     ],
 )
-def test_generate_refuses(text: Text, arguments: tuple[str, int], message: str) -> None:
+def test_generate_rejects_bad_arguments(
+    text: Text, arguments: tuple[str, int], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         experiments.generate(model(), text, *arguments, np.random.default_rng(0))
     with pytest.raises(ValueError, match="positive temperature"):
