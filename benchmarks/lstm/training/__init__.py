@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/lstm/training."""
+"""Measurements for the chapter book/lstm/training."""

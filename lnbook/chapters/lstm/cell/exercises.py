@@ -71,7 +71,7 @@ FORGETTING_MISTAKES: Mapping[str, tuple[float, float]] = {
         IN_BA**2,
         IN_CARRIED,
     ),
-    "The carried share is squared. Each step divides by the root of 1 + v.": (
+    "The carried share is squared. Each step divides by the square root of 1 + v.": (
         IN_BA,
         IN_CARRIED**2,
     ),
@@ -121,10 +121,13 @@ cell: divide by its standard deviation.
         np.log([IN_BA, IN_CARRIED]),
         {text: np.log(wrong) for text, wrong in FORGETTING_MISTAKES.items()},
         otherwise=f"Your shares are {answer[0]:.2g} and {answer[1]:.2g}. Write down the variance "
-        "of the cell before each norm, and divide the start by its root.",
+        "of the cell before each norm, and divide the start by its square root.",
         tolerance=0.02,
     )
-    return "One falls like the root of time, the other exponentially, with the same open gates."
+    return (
+        "One falls like one over the square root of time, the other exponentially, with the same "
+        "open gates."
+    )
 
 
 Norm = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -274,7 +277,7 @@ def check_layers(function: Layers) -> str:
 def _check_run(
     name: str, function: Layers, cells: Cells, x: Tensor, states: Any, start: Tensor
 ) -> None:
-    """Check one run from `states`, which hold what `start` holds, `(2, layers, N, H)`."""
+    """Check one run from `states`, whose values are those of `start`, `(2, layers, N, H)`."""
     with running(f"{name}, your function"):
         answer = function(cells, x.clone()) if states is None else function(cells, x, states)
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
@@ -294,7 +297,7 @@ def _check_run(
         otherwise=f"{name}, the outputs aren't those of the top layer.",
     )
     if not _equal(ends, expected_ends):
-        raise NotYet(f"{name}, the returned states aren't those after the last step.")
+        raise NotYet(f"{name}, the returned states aren't the ones after the last step.")
 
 
 def _run(cells: Cells, x: Tensor, start: Tensor, mistake: str = "") -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """The experiments of the chapter on the LSTM's cell.
 
-All runs are in float64 and take their random numbers from NumPy, so they are the same on every
-processor. Nothing is trained: the weights are those from before the first update.
+All runs use float64, and their random numbers come from NumPy, so they're the same on every
+processor. Nothing is trained: all weights have their initial values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Carry:
         size: the standard deviation of the cell state over its features, averaged over examples.
         share: the distance between the normalized cell states of two runs with different starts,
             relative to that distance at the start.
-        kept: the same for the cell states as they are carried.
+        kept: the same for the cell states as they're carried, without the normalization.
 
     Example:
         >>> run = carry("ba", forget_bias=1.0, steps=3)
@@ -62,7 +62,7 @@ def carry(variant: str, forget_bias: float, seed: int = 0, steps: int = 200) -> 
         steps: the number of steps, at least 0.
 
     Returns:
-        Size and remains of the cell state before the first step and after each step.
+        What's left of the first cell state, and its size, before the first step and after each.
 
     Raises:
         ValueError: the variant is unknown.
@@ -114,7 +114,7 @@ class Spread:
 
 @torch.no_grad()
 def spread_over_batch(sequences: Tensor, gain: float = 0.1, seed: int = 0) -> Spread:
-    r"""Run an LSTM with batch normalization, and return the deviations it has to divide by.
+    r"""Run an LSTM with batch normalization, and return the standard deviations it divides by.
 
     .. math::
         a = \operatorname{BN}(W_h h; \gamma) + \operatorname{BN}(W_x x; \gamma) + b, \qquad

@@ -67,8 +67,8 @@ def cell() -> Figure:
     """Draw one step of the layer-normalized LSTM of Ba, Kiros and Hinton.
 
     Returns:
-        A diagram that runs from top to bottom: the cell state in the left column, the summed
-        inputs of the gates in the middle and on the right, the three norms in blue.
+        A flow diagram, read from top to bottom, with the cell state in the left column, the summed
+        inputs of the gates in the other two, and the three norms in blue.
 
     Example:
         >>> figure = cell()
@@ -128,15 +128,15 @@ def gates(
     """Draw mean and standard deviation of each gate's summed inputs, one panel per norm.
 
     Args:
-        groups: for each panel its title, and means and standard deviations, each of shape `(4,)`.
+        groups: for each panel, its title, means and standard deviations, both of shape `(4,)`.
         names: the names of the four gates.
 
     Returns:
-        Panels one below the other on the same scale: a point at each mean, with a bar of one
-        standard deviation to both sides.
+        Stacked panels on the same scale, with a point at each mean and a bar of one standard
+        deviation on either side.
 
     Raises:
-        ValueError: there is no panel.
+        ValueError: `groups` is empty.
 
     Example:
         >>> figure = gates({"one norm": ([0.0, 1.0, -0.5, 0.5], [1.0, 0.5, 0.5, 1.0])})

@@ -102,7 +102,7 @@ ANSWERS = {
         ("second layer reads the input", layers(mistake="parallel")),
         ("it starts from zeros", layers(mistake="zeros")),
         ("those of the first layer", layers(mistake="first")),
-        ("returned states aren't those", layers(end=lambda h, c: (c, h))),
+        ("returned states aren't the ones", layers(end=lambda h, c: (c, h))),
         ("returned states", layers(end=lambda *e: [torch.stack(s).float() for s in e])),
         ("a pair (outputs, states)", lambda _cells, x, _states=None: x),
         ("outputs aren't those", lambda _cells, x: (x, None)),
@@ -110,7 +110,7 @@ ANSWERS = {
 }
 
 
-def test_forgetting_is_that_of_the_cells() -> None:
+def test_forgetting_matches_the_cells() -> None:
     """With many features and open gates, both formulas describe what the norms do."""
     generator = torch.Generator().manual_seed(3)
     one, other = torch.randn(2, 50_000, dtype=torch.float64, generator=generator)

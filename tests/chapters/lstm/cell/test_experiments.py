@@ -38,7 +38,7 @@ def test_carry_against_the_reference(variant: str) -> None:
     assert run.share[-1] == pytest.approx(expected)
 
 
-def test_carry_keeps_everything_behind_an_open_gate() -> None:
+def test_carry_keeps_everything_with_an_open_gate() -> None:
     assert experiments.carry("ba", 40.0, steps=10).kept == pytest.approx(np.ones(11))
     assert experiments.carry("carried", 40.0, steps=10).kept[-1] < 0.8
 
@@ -77,6 +77,6 @@ def test_spread_by_hand() -> None:
         assert spread.cell[t] == pytest.approx(c.std(0).mean())
 
 
-def test_spread_refuses_other_shapes() -> None:
+def test_spread_rejects_other_shapes() -> None:
     with pytest.raises(ValueError, match=r"expected sequences of shape \(L, N, D\)"):
         experiments.spread_over_batch(torch.zeros(3, 4))
