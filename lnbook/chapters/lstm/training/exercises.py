@@ -26,7 +26,7 @@ def check_contrast(answer: Any = None) -> str:
     of :math:`W_x x` has the standard deviation :math:`x s / \sqrt{x^2 s^2 + \epsilon}`.
 
     Args:
-        answer: the standard deviation for x = 1, divided by that for x = 1/16, to four decimals.
+        answer: the standard deviation for x = 1, divided by the one for x = 1/16, to four decimals.
 
     Example:
         >>> check_contrast(16)
@@ -43,7 +43,7 @@ def check_contrast(answer: Any = None) -> str:
         "That's the factor before the norm, which is what an LSTM without norms sees.": 16.0,
         "That would be right without eps. With eps, the two differ slightly.": 1.0,
         "That's the faint pixel divided by the white one.": 1 / right,
-        "That's the factor between the variances. Take the root.": right**2,
+        "That's the factor between the variances. Take the square root.": right**2,
         "You added eps to the standard deviation. It's added to the variance.": outside,
     }
     judge(
@@ -118,10 +118,10 @@ CLIP_MISTAKES: dict[str, Clip] = {
     "It rescales short gradients, too. Leave gradients within the limit alone.": (
         lambda gs, largest: _scaled(gs, largest / _norm(gs))
     ),
-    "It divides by the square of the norm. Take the root.": lambda gs, largest: _scaled(
+    "It divides by the square of the norm. Take the square root.": lambda gs, largest: _scaled(
         gs, min(1.0, largest / _norm(gs) ** 2)
     ),
-    "It adds up the norms of the tensors. Add their squares and take the root.": (
+    "It adds up the norms of the tensors. Add their squares and take the square root.": (
         lambda gs, largest: _scaled(gs, min(1.0, largest / sum(g.norm().item() for g in gs)))
     ),
     "It doesn't clip at all.": lambda gs, largest: list(gs),

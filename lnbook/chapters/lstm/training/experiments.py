@@ -87,7 +87,7 @@ class Task:
         batches: maps a batch size and a number of steps to batches like `test`.
         loss: maps a model's outputs and the answers to the loss, averaged over the examples.
         score: maps a model's outputs and the answers to the score: the accuracy for digits; for
-            adding the mean squared error, relative to that of always answering 1.
+            adding, the mean squared error, relative to the error of always answering 1.
 
     Example:
         >>> task = adding(length=6)
@@ -253,7 +253,7 @@ def train(
         The model and its scores.
 
     Raises:
-        ValueError: an argument that `LayerNormLSTM` or `lnbook.training` refuses.
+        ValueError: `LayerNormLSTM` or `lnbook.training` rejects an argument.
 
     Example:
         >>> run = train(adding(length=4), "ba", steps=60, hidden=8, every=30)
@@ -328,9 +328,8 @@ def norms_over_steps(model: LastStep, task: Task, examples: int = 100) -> Norms:
     states: list[tuple[Tensor, Tensor]] = []
     for x_t in x.unbind(1):
         states.append(cell(x_t, states[-1] if states else None))
-    loss = len(x) * task.loss(
-        model.out(states[-1][0]), y
-    )  # a sum, so that each example keeps its own
+    # A sum over the examples, so that each of them keeps its own gradient.
+    loss = len(x) * task.loss(model.out(states[-1][0]), y)
     columns = []
     for tensors in zip(*states, strict=True):
         columns.append(_lengths(tensors))

@@ -16,7 +16,7 @@ from lnbook.notebook.style import INK, WIDTH, line_styles
 __all__ = ["by_rate", "curves"]
 
 LINES = ("none", "ba", "per-gate", "carried", "ba, gain 0.1")
-APART = 0.025  # horizontal offset between lines, in powers of 10
+APART = 0.025  # horizontal offset between lines, in units of log10
 
 
 def _looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -43,11 +43,11 @@ def curves(
         level: a score to compare with, drawn as a line across all panels.
 
     Returns:
-        Panels, one below the other, on the same scale: a line at the mean over the seeds, and a
-        band from the lowest to the highest.
+        Stacked panels on the same scale, with a line at the mean over the seeds and a band from
+        the lowest to the highest.
 
     Raises:
-        ValueError: there is no panel, or a line has an unknown name.
+        ValueError: `panels` is empty, or a line has an unknown name.
 
     Example:
         >>> lines = {"ba": ([10, 20], [[0.5, 0.7], [0.3, 0.9]])}  # two seeds
@@ -89,11 +89,10 @@ def by_rate(
         log: the panels that show scores on a logarithmic scale.
 
     Returns:
-        Panels, one below the other: a line with markers through the means, and a faint point for
-        each run.
+        Stacked panels, with lines through the means and a faint point for each run.
 
     Raises:
-        ValueError: there is no panel, or a line has an unknown name.
+        ValueError: `panels` is empty, or a line has an unknown name.
 
     Example:
         >>> figure = by_rate({"accuracy": {"ba": {0.01: [0.6, 0.8], 0.03: [0.7, 0.7]}}})

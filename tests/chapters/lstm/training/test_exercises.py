@@ -8,7 +8,7 @@ from torch.nn.functional import layer_norm
 from lnbook.chapters.lstm.training import exercises
 
 
-def test_contrast_right_is_that_of_a_norm() -> None:
+def test_contrast_matches_a_norm() -> None:
     w = torch.linspace(-1, 1, 2001, dtype=torch.float64)
     w = w / w.std(correction=0) / 3**0.5
     white, faint = (layer_norm(x * w, w.shape).std(correction=0).item() for x in (1.0, 1 / 16))
@@ -31,7 +31,7 @@ def scaled(share):
     ]
 
 
-def test_patience_right_is_that_of_adam() -> None:
+def test_patience_matches_adam() -> None:
     parameter = torch.zeros(1, dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([parameter])
     parameter.grad = torch.full_like(parameter, 1e12)
@@ -41,7 +41,7 @@ def test_patience_right_is_that_of_adam() -> None:
     assert exercises.check_patience(48_000).correct
 
 
-def test_shades_right_are_those_that_survive_a_norm() -> None:
+def test_shades_survive_a_norm() -> None:
     generator = torch.Generator().manual_seed(5)
     inputs = {
         "a": lambda x: [x, 2 * x],

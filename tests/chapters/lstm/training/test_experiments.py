@@ -1,4 +1,4 @@
-"""The experiments with LSTMs: the tasks, what is measured over time, and that seeds decide all."""
+"""The experiments with LSTMs: the tasks, the measurements over time, and the seeds."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from lnbook.data.digits import load_digits
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_adding_tests_with_other_sequences_than_it_trains_with() -> None:
+def test_adding_tests_on_sequences_it_does_not_train_on() -> None:
     task = experiments.adding(seed=3, length=7)
     batches = list(task.batches(4, 3))
     assert [batch[0].shape for batch in batches] == [(4, 7, 2)] * 3
@@ -35,7 +35,7 @@ def test_scores() -> None:
     assert task.loss(outputs, y) == pytest.approx(torch.nn.CrossEntropyLoss()(outputs, y).item())
 
 
-def test_digits_are_those_of_the_data_in_each_form() -> None:
+def test_digits_match_the_data_in_each_form() -> None:
     pixels, binary, constant = (experiments.digits(1, form).test for form in experiments.FORMS)
     digits = load_digits()
     known = {tuple(row) for row in torch.cat([digits.train_x, digits.test_x]).tolist()}
@@ -71,7 +71,7 @@ def test_set_gain_reaches_all_gains_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("variant", ["none", "ba", "per-gate", "carried"])
-def test_norms_are_those_of_the_layer(variant: str) -> None:
+def test_norms_match_the_layer(variant: str) -> None:
     """Cut the sequence at a step, and ask autograd for the gradients of the states there."""
     task = experiments.adding(seed=2, length=6)
     model = experiments.train(task, variant, steps=3, hidden=5).model
@@ -86,7 +86,7 @@ def test_norms_are_those_of_the_layer(variant: str) -> None:
         assert found.hidden[cut - 1] == pytest.approx(_median(h))
         assert found.cell[cut - 1] == pytest.approx(_median(c))
         assert found.hidden_gradient[cut - 1] == pytest.approx(_median(from_h))
-        if variant == "none":  # add what goes from c through h of the same step
+        if variant == "none":  # add the path from c through h of the same step
             slope = h / torch.tanh(c) * (1 - torch.tanh(c) ** 2)
             through = from_h * slope + (0 if from_c is None else from_c)
             assert found.cell_gradient[cut - 1] == pytest.approx(_median(through))
