@@ -29,6 +29,7 @@ from lnbook.chapters.gradient.jacobian import figures as jacobian
 from lnbook.chapters.lstm.cell import figures as cell
 from lnbook.chapters.lstm.training import figures as lstm_training
 from lnbook.chapters.practice.many_devices import figures as many_devices
+from lnbook.chapters.practice.cpu_kernel import figures as cpu_kernel
 from lnbook.chapters.practice.myths import figures as myths
 from lnbook.chapters.practice.recipes import figures as recipes
 from lnbook.chapters.practice.speed import figures as speed
@@ -126,6 +127,8 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (step_by_step.scale_and_shift, ({},), "at least one row, but got none"),
     (many_devices.splits, ({"a": [[0]], "b": [[0, 0]]}, ["x"]), r"shape \(1, features\), but got"),
     (many_devices.splits, ({"a": [[0, 4]]}, ["x"]), "at most four devices"),
+    (cpu_kernel.steps, ({},), "with the same versions, but got 0"),
+    (cpu_kernel.partial_sums, (5, 1, 1), "2 to 4 blocks, but got 5"),
     (autograd_function.memory_bars, ({},), "at least one version, but got none"),
     (effective.angles, ([1, 2], {"a": [0.1]}, {}), r"shape \(2,\) for 'a', but got \(1,\)"),
     *(

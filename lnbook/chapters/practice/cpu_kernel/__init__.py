@@ -1,0 +1,1 @@
+"""What `book/practice/cpu-kernel.md` imports."""
