@@ -19,7 +19,7 @@ LONGEST_NAME = 60  # if the field "License" is longer, it's the license's text, 
 # Third-party parts of the pages: the name, which files, and the license.
 SHIPPED = [
     ("KaTeX", "`katex/`: its style sheet and fonts, reduced to the characters in use", "MIT"),
-    ("Source Sans 3", "`fonts/LNSans.woff2`, a subset under a different name", "OFL-1.1"),
+    ("Source Sans 3", "`fonts/`, subsets under a different name", "OFL-1.1"),
     (
         "Sphinx",
         "`searchtools.js`, `language_data.js`, `doctools.js`, `sphinx_highlight.js`, "

@@ -1,9 +1,9 @@
-"""Makes the text font from Source Sans 3: `python -m bookbuild.site.text_font SOURCE.woff2`.
+"""Makes the text fonts from Source Sans 3: `python -m bookbuild.site.text_font FOLDER`.
 
-Run once; the result is in book/_static/fonts. The source is the file
-`files/source-sans-3-latin-wght-normal.woff2` in the npm package @fontsource-variable/source-sans-3.
-The result has the characters of English text in the weights 400 to 700. The license reserves the
-original's name, so the result has a different one.
+Run once; the results are in book/_static/fonts. The folder is `files` of the npm package
+@fontsource-variable/source-sans-3. The results have the characters of English text: upright in the
+weights 400 to 700, and italic in the weight 400, since a slanted upright font runs into what
+follows it. The license reserves the original's name, so the results have a different one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from fontTools.ttLib import TTFont
 from fontTools.varLib import instancer
 
 FAMILY = "LN Sans"
-TARGET = Path(__file__).resolve().parents[2] / "book" / "_static" / "fonts" / "LNSans.woff2"
+FONTS = Path(__file__).resolve().parents[2] / "book" / "_static" / "fonts"
+WEIGHTS: dict[str, tuple[str, tuple[int, int] | int]] = {
+    "LNSans.woff2": ("source-sans-3-latin-wght-normal.woff2", (400, 700)),
+    "LNSans-Italic.woff2": ("source-sans-3-latin-wght-italic.woff2", 400),
+}
 LETTERS = "".join(map(chr, range(0x20, 0x7F)))
 LETTERS += "\u00a0©«»°±²³·¹×÷àáäåæçèéêëíïñóôöøúüßŁł–—‘’“”•…→−"  # noqa: RUF001
 NAMES = {
@@ -30,8 +34,8 @@ NAMES = {
 }
 
 
-def make(source: Path, target: Path = TARGET) -> None:
-    """Write the smaller font."""
+def make(source: Path, target: Path, weights: tuple[int, int] | int) -> None:
+    """Write a smaller font, with one weight or a range of weights."""
     options = subset.Options(
         hinting=False,
         layout_features=["kern", "mark", "liga", "tnum", "locl", "ccmp"],
@@ -44,7 +48,7 @@ def make(source: Path, target: Path = TARGET) -> None:
     font.flavor = None
     font.save(cut)
     cut.seek(0)
-    font = instancer.instantiateVariableFont(TTFont(cut), {"wght": (400, 700)})
+    font = instancer.instantiateVariableFont(TTFont(cut), {"wght": weights})
     for number, name in NAMES.items():
         font["name"].setName(name, number, 3, 1, 0x409)
     font.flavor = "woff2"
@@ -52,4 +56,5 @@ def make(source: Path, target: Path = TARGET) -> None:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    for result, (original, kept) in WEIGHTS.items():
+        make(Path(sys.argv[1]) / original, FONTS / result, kept)

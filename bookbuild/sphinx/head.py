@@ -28,6 +28,7 @@ NEEDED_FOR: dict[str, str | None] = {
 }
 SEARCH = ("documentation_options.js", "doctools.js", "sphinx_highlight.js")
 TEXT_FONT = "fonts/LNSans.woff2"
+ITALIC_FONT = "fonts/LNSans-Italic.woff2"
 FORMULA_FONTS = ("katex/fonts/KaTeX_Main-Regular.woff2", "katex/fonts/KaTeX_Math-Italic.woff2")
 
 
@@ -51,7 +52,8 @@ def _describe(
     formulas = doctree is not None and any(
         doctree.findall(lambda node: isinstance(node, nodes.math | nodes.math_block))
     )
-    fonts = [TEXT_FONT, *(FORMULA_FONTS if formulas else ())]
+    italic = doctree is not None and any(doctree.findall(nodes.emphasis))
+    fonts = [TEXT_FONT, *([ITALIC_FONT] if italic else ()), *(FORMULA_FONTS if formulas else ())]
     context["preloaded_fonts"] = [context["pathto"](f"_static/{name}", 1) for name in fonts]
 
 

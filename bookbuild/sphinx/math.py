@@ -1,12 +1,14 @@
 """Sphinx extension: renders formulas to HTML at build time, and warns about invalid ones.
 
 It wraps sphinxcontrib-katex, whose renderer either silently shows an invalid formula in red, or
-stops the build with a traceback.
+stops the build with a traceback. A displayed formula can break where the page is narrow
+(formula_lines.js); a formula in a sentence stays with the punctuation around it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -19,6 +21,8 @@ from sphinx.util import logging
 from sphinxcontrib import katex
 
 logger = logging.getLogger(__name__)
+_ENDS = re.compile(r"\S+\Z")  # what comes right before a formula, such as a parenthesis
+_BEGINS = re.compile(r"\S+")  # and right after it: a comma, or the rest of "i-th"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -31,7 +35,38 @@ def setup(app: Sphinx) -> dict[str, Any]:
         inline_renderers=(_checked(katex.html_visit_math), None),
         block_renderers=(_checked(katex.html_visit_displaymath), None),
     )
+    app.connect("doctree-resolved", _tie)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
+
+
+def _tie(app: Sphinx, doctree: nodes.document, _docname: str) -> None:
+    """Keep formulas in sentences together with what touches them.
+
+    Browsers treat a formula like an image, and may begin a line with the comma that follows it.
+    """
+    if app.builder.format != "html":
+        return
+    for formula in list(doctree.findall(nodes.math)):
+        parent = formula.parent
+        if not isinstance(parent, nodes.TextElement):
+            continue
+        place = parent.index(formula)
+        before = parent[place - 1] if place else None
+        after = parent[place + 1] if place + 1 < len(parent) else None
+        start = _ENDS.search(before) if isinstance(before, nodes.Text) else None
+        end = _BEGINS.match(after) if isinstance(after, nodes.Text) else None
+        if start is None and end is None:
+            continue
+        tied = nodes.inline(classes=["ln-tied"])
+        if start is not None:
+            parent[place - 1] = nodes.Text(before[: start.start()])
+            tied += nodes.Text(start[0])
+        if end is not None:
+            parent[place + 1] = nodes.Text(after[end.end() :])
+        parent[place] = tied
+        tied += formula
+        if end is not None:
+            tied += nodes.Text(end[0])
 
 
 class _Renderer:
