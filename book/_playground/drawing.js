@@ -126,6 +126,9 @@
     fifth: "var(--ln-fifth)",
   };
 
+  /** Keeps lines from running into letters. */
+  const halo = { stroke: color.paper, "stroke-width": "4", "stroke-linejoin": "round", "paint-order": "stroke" };
+
   /** The drawing of a figure: an image with alt text or, once it's live, a group of controls. */
   function svg(width, height, alt, live, ...children) {
     return h(
@@ -146,10 +149,12 @@
 
   /** An HTML slider with its value next to it. */
   function range(act, label, spoken, value, [min, max, step], shown, index) {
+    // A letter for a formula, and what comes after it
+    const name = Array.isArray(label) ? [h("span", { class: "ln-play-symbol" }, label[0]), label.slice(1)] : label;
     return h(
       "label",
       { class: "ln-play-range" },
-      h("span", { class: "ln-play-name", "aria-hidden": "true" }, label),
+      h("span", { class: "ln-play-name", "aria-hidden": "true" }, name),
       h("input", {
         type: "range",
         "data-act": act,
@@ -198,6 +203,6 @@
     return h("fieldset", { class: "ln-play-controls", disabled: !live, "aria-label": "Controls" }, children);
   }
 
-  root.Drawing = { h, markup, patch, fixed, power, tiny, number, color, svg, range, choice, button, controls };
+  root.Drawing = { h, markup, patch, fixed, power, tiny, number, color, halo, svg, range, choice, button, controls };
   root.Playground = root.Playground || {};
 })(globalThis);

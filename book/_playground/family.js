@@ -28,7 +28,7 @@
 
   /** The initial state. @param {{method?: string, groups?: number, cell?: number}} options */
   function start(options) {
-    return { id: "family", alt: "", method: "LN", groups: 2, cell: 31, show: "x", x: BLOCK, ...options };
+    return { id: "family", alt: "", method: "LN", groups: 2, cell: 31, preview: null, show: "x", x: BLOCK, ...options };
   }
 
   function computed(state) {
@@ -37,6 +37,11 @@
     const now = normalizeSets(state.x, membership, EPS, centered);
     const before = state.x === BLOCK ? now : normalizeSets(BLOCK, membership, EPS, centered);
     return { membership, ...now, moved: now.xhat.map((value, i) => Math.abs(value - before.xhat[i]) > 1e-12) };
+  }
+
+  /** The cell that is explained: the one a pointer is at, and otherwise the chosen one. */
+  function framed(state) {
+    return state.preview === null ? state.cell : state.preview;
   }
 
   /** Image, channel, row and column of a cell, each from 0. */
@@ -60,7 +65,8 @@
     const x = LEFT + c * (W * CELL_WIDTH + GAP) + col * CELL_WIDTH;
     const y = TOP + n * (H * CELL_HEIGHT + 12) + row * CELL_HEIGHT;
     const chosen = cell === state.cell;
-    const shares = result.membership[cell] === result.membership[state.cell];
+    const inFrame = cell === framed(state);
+    const shares = result.membership[cell] === result.membership[framed(state)];
     const value = state.show === "x" ? state.x[cell] : result.xhat[cell];
     const shown = state.show === "x" ? fixed(value, 0) : fixed(value, 1);
     const aria = {
@@ -82,8 +88,9 @@
         rx: 4,
         fill: shares ? color.region : color.surface,
         "fill-opacity": shares ? "0.42" : "1",
-        stroke: chosen ? color.changed : shares ? color.highlight : color.rule,
-        "stroke-width": chosen ? "3" : "1",
+        stroke: chosen || inFrame ? color.changed : shares ? color.highlight : color.rule,
+        "stroke-width": chosen || inFrame ? "3" : "1",
+        "stroke-dasharray": inFrame && !chosen ? "4 3" : null,
       }),
       h(
         "text",
@@ -91,7 +98,7 @@
           x: x + CELL_WIDTH / 2,
           y: y + CELL_HEIGHT / 2 + (result.moved[cell] ? 2.5 : 4.5),
           "text-anchor": "middle",
-          "font-weight": chosen ? "700" : shares ? "600" : null,
+          "font-weight": inFrame ? "700" : shares ? "600" : null,
           fill: shares ? color.ink : color.muted,
         },
         shown
@@ -135,7 +142,8 @@
 
   function readout(state, result) {
     const method = METHODS[state.method];
-    const set = result.membership[state.cell];
+    const cell = framed(state);
+    const set = result.membership[cell];
     const statistics = result.found[set];
     const size = result.membership.filter((other) => other === set).length;
     const centered = state.method !== "RMS2d";
@@ -154,10 +162,10 @@
         { class: "ln-play-readout" },
         entry("sets of statistics", "count", result.found.length, String(result.found.length), `= ${method.count}`),
         entry("cells in each", "size", size, String(size)),
-        entry("the cell x", "x", state.x[state.cell], fixed(state.x[state.cell], 0)),
+        entry("the cell x", "x", state.x[cell], fixed(state.x[cell], 0)),
         centered && entry("mean μ", "mean", statistics.mean, fixed(statistics.mean, 4)),
         entry(centered ? "standard deviation σ" : "root mean square", "sigma", shared, fixed(shared, 4)),
-        entry("normalized x̂", "xhat", result.xhat[state.cell], fixed(result.xhat[state.cell], 4)),
+        entry("normalized x̂", "xhat", result.xhat[cell], fixed(result.xhat[cell], 4)),
         h("data", {
           hidden: true,
           "data-name": "all",
@@ -176,7 +184,7 @@
       choice(state.id, "show", "numbers", [["x", "input x"], ["xhat", "output x̂"]], state.show),
       h(
         "div",
-        { class: "ln-play-buttons", role: "group", "aria-label": "Change the cell in the frame" },
+        { class: "ln-play-buttons", role: "group", "aria-label": "Change the chosen cell" },
         button("poke", -3, "cell − 3"),
         button("poke", 3, "cell + 3"),
         button("reset", "", "reset")
@@ -208,6 +216,7 @@
   function update(state, act, value) {
     if (act === "reset") return { ...state, x: BLOCK };
     if (act === "poke") return { ...state, x: state.x.map((old, i) => (i === state.cell ? old + Number(value) : old)) };
+    if (act === "cell") return { ...state, cell: value, preview: null };
     return { ...state, [act]: act === "groups" ? Number(value) : value };
   }
 
@@ -226,7 +235,7 @@
     down = Math.min(N * H - 1, Math.max(0, down));
     right = Math.min(C * W - 1, Math.max(0, right));
     const cell = cellAt(Math.floor(down / H), Math.floor(right / W), down % H, right % W);
-    return { ...state, cell };
+    return { ...state, cell, preview: null };
   }
 
   function status(state) {

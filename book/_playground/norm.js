@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, power, tiny, number, color, svg, range, choice, button, controls } = Drawing;
+  const { h, fixed, power, tiny, number, color, halo, svg, range, choice, button, controls } = Drawing;
   const { forward, backward, sum, dot } = NormMath;
 
   const WIDTH = 380;
@@ -10,6 +10,9 @@
   const SUBSCRIPTS = "₁₂₃₄₅₆";
   const MOST = 6;
   const NO_EPS = -9; // the slider's position for an epsilon of 0
+  // The scales of what is computed never change, so that bars can be compared before and after.
+  const OUTPUT_REACH = 2.5;
+  const GRADIENT_REACH = 1;
 
   const PRESETS = {
     chapter: {
@@ -118,30 +121,39 @@
     ];
   }
 
-  /** One value as a bar from `from`, with its number at its end. */
-  function bar(state, place, i, value, from, tint, digits) {
+  /** One value as a bar from 0, with its number at its end; an arrow if it leaves the scale. */
+  function bar(state, place, i, value, tint) {
     const x = column(state, i);
     const known = Number.isFinite(value);
     const y = known ? place.scale(value) : place.scale(0);
-    const start = place.scale(from);
-    const above = y <= start;
+    const zero = place.scale(0);
+    const above = y <= zero;
+    const leaves = known && Math.abs(value) > place.high;
+    const neck = y + (above ? 9 : -9); // where the head of the arrow begins
+    const end = leaves ? neck : y;
     return [
       h("rect", {
         x: x - 9,
-        y: Math.min(y, start),
+        y: Math.min(end, zero),
         width: 18,
-        height: known ? Math.abs(y - start) : 0,
+        height: known ? Math.abs(end - zero) : 0,
         rx: 2,
         fill: tint,
         "fill-opacity": "0.28",
       }),
-      known && line(x - 9, y, x + 9, y, tint, { "stroke-width": "3", "stroke-linecap": "round" }),
+      leaves && h("path", { d: `M${x - 12} ${neck}H${x + 12}L${x} ${y}Z`, fill: tint, class: "ln-play-leaves" }),
+      known && !leaves && line(x - 9, y, x + 9, y, tint, { "stroke-width": "3", "stroke-linecap": "round" }),
       h(
         "text",
-        { x, y: above ? y - 7 : y + 17, "text-anchor": "middle", "font-size": "12" },
-        fixed(value, digits)
+        { x, y: above ? y - 7 : y + 17, "text-anchor": "middle", "font-size": "12", ...halo },
+        shortened(value)
       ),
     ];
+  }
+
+  /** A number with as many decimals as there is room for. */
+  function shortened(value) {
+    return fixed(value, Math.abs(value) < 100 ? 2 : Math.abs(value) < 1000 ? 1 : 0);
   }
 
   /** A bar that can be moved: a slider for the pointer, the keyboard and screen readers. */
@@ -167,7 +179,7 @@
     return h(
       "g",
       { class: "ln-play-handle", ...(live ? slider : {}) },
-      h("rect", { x: x - 20, y: y - 22, width: 40, height: 44, rx: 8, fill: "transparent", class: "ln-play-reach" }),
+      h("rect", { x: x - 20, y: above ? y - 30 : y - 22, width: 40, height: 52, rx: 8, fill: "transparent", class: "ln-play-reach" }),
       h("rect", {
         x: x - 9,
         y: Math.min(y, place.scale(from)),
@@ -177,23 +189,16 @@
         "fill-opacity": "0.28",
       }),
       h("circle", { cx: x, cy: y, r: 8, fill: tint, stroke: color.paper, "stroke-width": "2" }),
-      h("text", { x, y: above ? y - 13 : y + 23, "text-anchor": "middle", "font-weight": "650" }, fixed(value, value % 1 ? 1 : 0))
+      h("text", { x, y: above ? y - 13 : y + 23, "text-anchor": "middle", "font-weight": "650", ...halo }, fixed(value, value % 1 ? 1 : 0))
     );
-  }
-
-  /** The smallest round number that is at least as large as all of these. */
-  function round(values, least) {
-    const largest = Math.max(least, ...values.filter(Number.isFinite).map(Math.abs));
-    const unit = 10 ** Math.floor(Math.log10(largest));
-    return unit * [1, 2, 2.5, 5, 10].find((factor) => unit * factor >= largest * (1 - 1e-9));
   }
 
   function aside(y, symbol, shown, tint) {
     return h(
       "text",
       { x: RIGHT + 6, y: y + 4, fill: tint },
-      h("tspan", { "font-style": "italic", "font-weight": "650" }, symbol),
-      ` ${shown}`
+      h("tspan", { class: "ln-play-symbol" }, symbol),
+      h("tspan", { dx: 5 }, shown)
     );
   }
 
@@ -213,15 +218,23 @@
     ];
   }
 
-  function plainPanel(state, top, symbol, text, values, tint, least) {
-    const reach = round(values.map((value) => value * 1.1), least); // room for the numbers
+  function plainPanel(state, top, symbol, text, values, tint, reach) {
     const place = panel(top, 72, -reach, reach);
-    const digits = reach < 1 ? Math.ceil(-Math.log10(reach)) : reach % 1 ? 1 : 0;
     return [
       heading(place, symbol, text, tint),
-      frame(place, digits),
-      values.map((value, i) => bar(state, place, i, value, 0, tint, reach < 1 ? digits + 2 : 2)),
+      frame(place, reach % 1 ? 1 : 0),
+      values.map((value, i) => bar(state, place, i, value, tint)),
     ];
+  }
+
+  /** What every gradient is multiplied by on its way back: 1/√(σ² + ε), beside its panel. */
+  function factor(place, { rstd }) {
+    const shown = Number.isFinite(rstd) ? fixed(rstd, rstd < 10 ? 2 : 0) : "∞";
+    const texts = [
+      h("text", { x: RIGHT + 8, y: place - 3, "font-size": "15", "font-weight": "650", fill: color.backward }, `× ${shown}`),
+      h("text", { x: RIGHT + 8, y: place + 13, "font-size": "11", fill: color.muted }, "1/√(σ²+ε)"),
+    ];
+    return h("g", { class: "ln-play-factor" }, texts);
   }
 
   function upstreamPanel(state, top, live) {
@@ -246,16 +259,17 @@
   function drawing(state, result, live) {
     return svg(
       WIDTH,
-      state.gradient ? 690 : 444,
+      state.gradient ? 704 : 444,
       state.alt,
       live,
       rowPanel(state, result, live),
-      plainPanel(state, 218, "x̂", "normalized", result.xhat, color.third, 2.5),
-      plainPanel(state, 334, "y = γ x̂ + β", "the output", result.y, color.fifth, 2.5),
+      plainPanel(state, 218, "x̂", "normalized", result.xhat, color.third, OUTPUT_REACH),
+      plainPanel(state, 334, "y = γ x̂ + β", "the output", result.y, color.fifth, OUTPUT_REACH),
       parameters(state, 423),
       state.gradient && [
         upstreamPanel(state, 488, live),
-        plainPanel(state, 604, "∂L/∂x", "the gradient that reaches the row", result.dx, color.backward, 0.1),
+        plainPanel(state, 608, "∂L/∂x", "the gradient that reaches the row", result.dx, color.backward, GRADIENT_REACH),
+        factor(644, result),
       ]
     );
   }
@@ -290,7 +304,7 @@
 
   function panelOfControls(state, live) {
     const i = state.chosen === "all" ? 0 : Number(state.chosen);
-    const name = state.chosen === "all" ? "" : SUBSCRIPTS[i];
+    const index = state.chosen === "all" ? "" : SUBSCRIPTS[i];
     const spoken = state.chosen === "all" ? "of all features" : `of feature ${i + 1}`;
     const features = [["all", "all"], ...state.x.map((_, k) => [k, String(k + 1)])];
     return controls(
@@ -306,22 +320,22 @@
         button("features", -1, "− feature"),
         button("features", 1, "+ feature")
       ),
-      range("eps", "ε", "epsilon", state.epsPower, [NO_EPS, 1, 1], epsilonText(state)),
-      choice(state.id, "chosen", "γ and β of feature", features, state.chosen),
-      range("gamma", `γ${name}`, `gamma ${spoken}`, state.gamma[i], [-2, 2, 0.1], fixed(state.gamma[i], 1)),
-      range("beta", `β${name}`, `beta ${spoken}`, state.beta[i], [-2, 2, 0.1], fixed(state.beta[i], 1)),
       h(
         "label",
         { class: "ln-play-check" },
         h("input", { type: "checkbox", "data-act": "gradient", checked: state.gradient }),
         h("span", {}, "show the gradient")
-      )
+      ),
+      range("eps", ["ε"], "epsilon", state.epsPower, [NO_EPS, 1, 1], epsilonText(state)),
+      choice(state.id, "chosen", "γ and β of feature", features, state.chosen),
+      range("gamma", ["γ", index], `gamma ${spoken}`, state.gamma[i], [-2, 2, 0.1], fixed(state.gamma[i], 1)),
+      range("beta", ["β", index], `beta ${spoken}`, state.beta[i], [-2, 2, 0.1], fixed(state.beta[i], 1))
     );
   }
 
   function view(state, live) {
     const result = computed(state);
-    return [drawing(state, result, live), h("div", { class: "ln-play-side" }, panelOfControls(state, live), readout(state, result))];
+    return [panelOfControls(state, live), drawing(state, result, live), readout(state, result)];
   }
 
   // Changes ---------------------------------------------------------------------------------------

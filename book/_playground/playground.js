@@ -91,9 +91,20 @@
       turn(figure.update(state, button.dataset.act, value, button.dataset.index));
     });
 
+    // Pointing at a cell previews it, and leaves the choice and what is said alone; a click chooses.
+    function preview(cell) {
+      state = figure.update(state, "preview", cell);
+      soon();
+    }
+
     root.addEventListener("pointerover", (event) => {
       const cell = event.target.closest("[role=gridcell]");
-      if (cell) act(cell, Number(cell.dataset.index));
+      if (cell && event.pointerType !== "touch") preview(Number(cell.dataset.index));
+    });
+
+    root.addEventListener("pointerout", (event) => {
+      const left = event.target.closest("[role=gridcell]");
+      if (left && !event.relatedTarget?.closest?.("[role=gridcell]")) preview(null);
     });
 
     root.addEventListener("keydown", (event) => {

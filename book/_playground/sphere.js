@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, number, color, svg, range, button, controls } = Drawing;
+  const { h, fixed, number, color, halo, svg, range, button, controls } = Drawing;
   const { forward, project, mean, dot } = NormMath;
 
   const [WIDTH, HEIGHT, UNIT, RIM, POLE] = [380, 336, 47, 2.95, 3.3];
@@ -10,9 +10,6 @@
   const EPS = 1e-5;
   const LARGEST = 1.6; // of mean and deviation, so that the row fits into the drawing
   const DEGREE = Math.PI / 180;
-
-  /** Keeps lines from running into letters. */
-  const HALO = { stroke: color.paper, "stroke-width": "4", "stroke-linejoin": "round", "paint-order": "stroke" };
 
   /** Two directions in the plane of mean 0, and the one perpendicular to it; each of length 1. */
   const E1 = [1, -1, 0].map((value) => value / Math.sqrt(2));
@@ -75,7 +72,7 @@
     };
     const label = (p, text, tint, dx, dy, more) => {
       const [x, y] = at(p);
-      return h("text", { x: x + dx, y: y + dy, fill: tint, ...HALO, ...more }, text);
+      return h("text", { x: x + dx, y: y + dy, fill: tint, ...halo, ...more }, text);
     };
     const arrow = (from, to, tint, width) => {
       const [[x1, y1], [x2, y2]] = [at(from), at(to)];
@@ -134,7 +131,7 @@
         { class: "ln-play-handle", "aria-hidden": "true", "data-drag": live ? "" : null, "data-act": live ? "tip" : null },
         h("circle", { cx: tipX, cy: tipY, r: 22, fill: "transparent", class: "ln-play-reach" }),
         h("circle", { cx: tipX, cy: tipY, r: 8, fill: color.first, stroke: color.paper, "stroke-width": "2" }),
-        h("text", { x: tipX + side * 15, y: tipY + 2, "text-anchor": "middle", fill: color.first, ...HALO, ...bold }, "x")
+        h("text", { x: tipX + side * 15, y: tipY + 2, "text-anchor": "middle", fill: color.first, ...halo, ...bold }, "x")
       )
     );
   }
@@ -171,12 +168,12 @@
       live,
       group(
         "the three features",
-        state.x.map((value, i) => range("x", `x${"₁₂₃"[i]}`, `x ${i + 1}`, Number(value.toFixed(2)), [-4, 4, 0.05], fixed(value), i))
+        state.x.map((value, i) => range("x", ["x", "₁₂₃"[i]], `x ${i + 1}`, Number(value.toFixed(2)), [-4, 4, 0.05], fixed(value), i))
       ),
       group(
         "the same row as mean, deviation, and angle",
-        range("mean", "μ", "mean", Number(found.mean.toFixed(2)), [-LARGEST, LARGEST, 0.05], fixed(found.mean)),
-        range("sigma", "σ", "standard deviation", Number(found.sigma.toFixed(2)), [0, LARGEST, 0.05], fixed(found.sigma)),
+        range("mean", ["μ"], "mean", Number(found.mean.toFixed(2)), [-LARGEST, LARGEST, 0.05], fixed(found.mean)),
+        range("sigma", ["σ"], "standard deviation", Number(found.sigma.toFixed(2)), [0, LARGEST, 0.05], fixed(found.sigma)),
         range("direction", "angle", "angle in the plane", Math.round(state.direction), [-180, 180, 1], `${fixed(state.direction, 0)}°`)
       ),
       group(

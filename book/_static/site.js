@@ -18,11 +18,16 @@
   }
 
   // Color mode: system, light, dark. The page's head has already applied the stored one.
-  const MODES = ["auto", "light", "dark"];
   const MODE_NAMES = { auto: "system", light: "light", dark: "dark" };
   const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
-  /** Show the page in one of the MODES. */
+  /** The mode after this one: first the one that looks different, then back to it, then the system's. */
+  function nextMode(mode) {
+    const [like, unlike] = systemIsDark.matches ? ["dark", "light"] : ["light", "dark"];
+    return { auto: unlike, [unlike]: like, [like]: "auto" }[mode];
+  }
+
+  /** Show the page in one of the modes. */
   function showMode(mode) {
     root.dataset.mode = mode;
     root.dataset.theme = mode === "dark" || (mode === "auto" && systemIsDark.matches) ? "dark" : "light";
@@ -37,7 +42,7 @@
     systemIsDark.addEventListener("change", () => showMode(root.dataset.mode));
     for (const button of all(".theme-switch-button")) {
       button.addEventListener("click", () => {
-        const mode = MODES[(MODES.indexOf(root.dataset.mode) + 1) % MODES.length];
+        const mode = nextMode(root.dataset.mode);
         showMode(mode);
         keep("mode", mode);
       });
@@ -181,7 +186,7 @@
    */
   function setUpScrolling() {
     const codes = all("article pre");
-    const boxes = all("article div.math, article .pst-scrollable-table-container, article .cell_output .text_html");
+    const boxes = all("article .katex-display, article .pst-scrollable-table-container, article .cell_output .text_html");
     const reach = (element, scrolls) => {
       if (scrolls) element.tabIndex = 0;
       else element.removeAttribute("tabindex");
@@ -200,7 +205,7 @@
     });
     for (const box of boxes) {
       // On phones most tables scroll; each is measured when it's about to become visible.
-      if (innerWidth < 768 && !box.matches(".math")) box.tabIndex = 0;
+      if (innerWidth < 768 && !box.matches(".katex-display")) box.tabIndex = 0;
       near.observe(box);
     }
   }
@@ -245,10 +250,11 @@
     for (const button of all(".ln-print")) button.addEventListener("click", () => print());
   }
 
-  /** Open all folds for printing, and close them again afterwards. */
+  /** Open all folds for printing, and close them again afterwards. Tell the style sheet the address. */
   function setUpPrinting() {
     let opened = [];
     addEventListener("beforeprint", () => {
+      if (location.protocol !== "file:") root.style.setProperty("--ln-address", JSON.stringify(location.origin + location.pathname));
       opened = all("article details:not([open])");
       for (const details of opened) details.open = true;
     });

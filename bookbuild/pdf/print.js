@@ -21,8 +21,6 @@
     const size = parseFloat(getComputedStyle(element).fontSize);
     const factor = Math.max(SMALLEST, (available / width) * 0.985);
     element.style.fontSize = `${size * factor}px`;
-    // A formula that would be too small breaks between its terms, where KaTeX allows it.
-    if (factor === SMALLEST) element.classList.add("broken");
   };
 
   // All widths are read before any is changed: to alternate would lay out the book each time.
@@ -30,8 +28,10 @@
   for (const display of document.querySelectorAll(".katex-display")) {
     const formula = display.querySelector(".katex");
     const html = display.querySelector(".katex-html");
+    // Lines of a formula break by themselves, and then the widest part of one counts.
+    const lines = display.querySelector(".ln-lines");
     const bases = [...display.querySelectorAll(".katex-html > .base, .katex-html > .tag")];
-    const widest = bases.reduce((sum, base) => sum + base.getBoundingClientRect().width, 0);
+    const widest = lines ? Math.max(lines.scrollWidth, lines.getBoundingClientRect().width) : bases.reduce((sum, base) => sum + base.getBoundingClientRect().width, 0);
     const number = display.closest("div.math")?.querySelector(".eqno");
     const taken = number ? number.getBoundingClientRect().width + 8 : 0;
     if (html) jobs.push([formula, widest, room(display) - 2 * taken]);

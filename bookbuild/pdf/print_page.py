@@ -253,9 +253,11 @@ def _contents(entries: list[Entry]) -> Tag:
 
 
 def _styles(book: Book, to: Path) -> str:
-    """The style sheet for print; it differs from the site's but uses its fonts for formulas."""
+    """The style sheet for print; it differs from the site's but sets formulas in the same way."""
     katex = book.source / "_static" / "katex" / "katex.min.css"
     relative = posixpath.relpath(katex.resolve().as_posix(), to.resolve().as_posix())
     code = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")
+    formulas = (book.source / "_static" / "formulas.css").read_text(encoding="utf-8")
     own = (WEB / "print.css").read_text(encoding="utf-8")
-    return f'<link rel="stylesheet" href="{relative}">\n<style>\n{code}\n{own}\n</style>'
+    styles = "\n".join((code, formulas, own))
+    return f'<link rel="stylesheet" href="{relative}">\n<style>\n{styles}\n</style>'

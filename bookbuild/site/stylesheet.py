@@ -118,7 +118,15 @@ def _at_rule(
         )
         yield prelude, f"@{keyword} {prelude}{{{body}}}"
     elif keyword == "page":
-        yield Rule(conditions, [f"@page {prelude}".strip()], _declarations(node.content, address))
+        # Boxes in the margins, such as the one for the page number, are rules inside this one.
+        parts = tinycss2.parse_blocks_contents(node.content, True, True)
+        boxes = [
+            (f"@{part.lower_at_keyword}", f"{{{_joined(_declarations(part.content, address))}}}")
+            for part in parts
+            if part.type == "at-rule"
+        ]
+        declarations = _declarations(node.content, address)
+        yield Rule(conditions, [f"@page {prelude}".strip()], [*declarations, *boxes])
 
 
 def _split(tokens: Iterable[Any]) -> list[list[Any]]:
@@ -237,7 +245,10 @@ def _drop_unused_variables(rules: list[Rule], vocabulary: Vocabulary) -> None:
 
 
 def _joined(declarations: list[tuple[str, str]]) -> str:
-    return ";".join(f"{name}:{value}" for name, value in declarations)
+    return ";".join(
+        f"{name}{value}" if name.startswith("@") else f"{name}:{value}"
+        for name, value in declarations
+    )
 
 
 def _write(rules: list[Rule]) -> str:

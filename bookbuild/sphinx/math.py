@@ -22,6 +22,7 @@ from sphinxcontrib import katex
 
 logger = logging.getLogger(__name__)
 _ENDS = re.compile(r"\S+\Z")  # what comes right before a formula, such as a parenthesis
+_BETWEEN_PARTS = '</span><span class="base">'
 _BEGINS = re.compile(r"\S+")  # and right after it: a comma, or the rest of "i-th"
 
 
@@ -32,7 +33,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     katex.KaTeXServer.katex_server = _Renderer()
     app.add_html_math_renderer(
         "katex-checked",
-        inline_renderers=(_checked(katex.html_visit_math), None),
+        inline_renderers=(_checked(_visit_inline), None),
         block_renderers=(_checked(katex.html_visit_displaymath), None),
     )
     app.connect("doctree-resolved", _tie)
@@ -69,6 +70,16 @@ def _tie(app: Sphinx, doctree: nodes.document, _docname: str) -> None:
             tied += nodes.Text(end[0])
 
 
+def _visit_inline(translator: Any, node: nodes.Element) -> None:
+    """Mark where a formula in a sentence may break, also within text that doesn't."""
+    length = len(translator.body)
+    try:
+        katex.html_visit_math(translator, node)
+    finally:
+        html = "".join(translator.body[length:])
+        translator.body[length:] = [html.replace(_BETWEEN_PARTS, '</span><wbr><span class="base">')]
+
+
 class _Renderer:
     """Renders formulas in one JavaScript process that reads from standard input.
 
@@ -96,6 +107,12 @@ class _Renderer:
         if not answer:
             raise katex.KaTeXError("the program that renders formulas has exited")
         return json.loads(answer)
+
+    def close(self) -> None:
+        """End the process, if one was started."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
 
 
 def _checked(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

@@ -9,6 +9,7 @@ const { scripts, kind, start } = JSON.parse(process.argv[2]);
 for (const script of scripts) runInThisContext(readFileSync(script, "utf8"), { filename: script });
 const { Drawing, Playground } = globalThis;
 const tree = Playground[kind].view(Playground[kind].start(start), false);
+const drawing = tree.find((part) => part.tag === "svg");
 process.stdout.write(
-  JSON.stringify({ page: tree.map(Drawing.markup).join(""), drawing: Drawing.markup(tree[0]) })
+  JSON.stringify({ page: tree.map(Drawing.markup).join(""), drawing: Drawing.markup(drawing) })
 );

@@ -47,6 +47,10 @@ def test_vocabulary(page: used_names.Vocabulary) -> None:
             "@media print{p{margin:0}}@media print{a{margin:0}}",
             "@media print{p{margin:0}a{margin:0}}",
         ),
+        (
+            "@page one{margin:0;@bottom-left{content:none}@bottom-right{content:none}}",
+            "@page one{margin:0;@bottom-left{content:none};@bottom-right{content:none}}",
+        ),
         ("@charset 'utf-8';p{color:red}", "p{color:red}"),
         ("@keyframes turn{to{rotate:1turn}}p{color:red}", "p{color:red}"),
         (

@@ -1,11 +1,16 @@
 """What readers do: search, switch modes, copy, unfold and print, with keyboard and phone."""
 
 import re
+from pathlib import Path
+from string import ascii_uppercase
 
+import pypdfium2
 import pytest
+from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, expect
 
-from tests.site.visit import AT_REST, DESKTOP, PHONE, visit
+from tests.site.pages import BOOK
+from tests.site.visit import AT_REST, DESKTOP, MODES, PHONE, visit
 
 CHAPTER = "formula/step-by-step"
 # Where a page comes from, and how wide the window is: what one of them breaks, a pair shows too.
@@ -67,6 +72,67 @@ def test_mode_is_switched_and_kept(browser: Browser, site: str) -> None:
         assert seen.page.evaluate(theme) == "dark"
         assert seen.page.evaluate(paper) == dark
         assert not seen.faults()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_first_click_on_the_mode_changes_it(browser: Browser, site: str, mode: str) -> None:
+    with visit(browser, site, "index.html", mode=mode) as seen:
+        shown = []
+        for _ in range(3):
+            seen.page.locator(".theme-switch-button:visible").first.click()
+            shown.append(seen.page.locator("html").get_attribute("data-theme"))
+        other = next(each for each in MODES if each != mode)
+        assert shown == [other, mode, mode]
+        assert seen.page.locator("html").get_attribute("data-mode") == "auto"
+
+
+def test_nothing_shows_through_the_head_of_the_page(browser: Browser, site: str) -> None:
+    with visit(browser, site, f"{CHAPTER}.html", width=PHONE) as seen:
+        page = seen.page
+        strips = []
+        for y in (800, 1300):
+            page.evaluate("(y) => scrollTo(0, y)", y)
+            page.wait_for_function("(y) => scrollY === y", arg=y)
+            strips.append(page.locator(".bd-header-article").screenshot())
+        assert strips[0] == strips[1]
+
+
+def test_next_leads_through_the_whole_book(html: Path) -> None:
+    place, seen = html / "index.html", []
+    while True:
+        seen.append(place.relative_to(html).with_suffix("").as_posix())
+        page = BeautifulSoup(place.read_text(encoding="utf-8"), "html.parser")
+        link = page.select_one("a.right-next")
+        if link is None:
+            break
+        place = (place.parent / str(link["href"])).resolve()
+    assert seen == list(BOOK.pages)
+    assert seen.index("running") == seen.index("playground") + 1
+
+
+def test_letters_lead_through_the_glossary(html: Path) -> None:
+    page = BeautifulSoup((html / "glossary.html").read_text(encoding="utf-8"), "html.parser")
+    letters = page.select(".ln-letters li")
+    assert "".join(letter.get_text().strip() for letter in letters).startswith(ascii_uppercase)
+    links = page.select(".ln-letters a")
+    assert len(links) > 15
+    for link in links:
+        term = page.find(id=str(link["href"]).removeprefix("#"))
+        assert term is not None
+        assert term.get_text().strip().upper().startswith(link.get_text())
+
+
+def test_paper_has_page_numbers_and_the_address(
+    browser: Browser, site: str, tmp_path: Path
+) -> None:
+    with visit(browser, site, f"{CHAPTER}.html") as seen:
+        seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        seen.page.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
+    document = pypdfium2.PdfDocument(tmp_path / "page.pdf")
+    for number in (1, 2):
+        text = " ".join(document[number].get_textpage().get_text_bounded().split())
+        assert f"{number + 1} of {len(document)}" in text
+        assert f"{site}{CHAPTER}.html" in text
 
 
 def test_code_is_copied_as_it_stands(browser: Browser, site: str) -> None:

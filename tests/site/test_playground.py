@@ -265,6 +265,59 @@ def test_beginnings_of_a_row(open_page: OpenPage) -> None:
     expect(root.locator("svg")).to_contain_text("NaN")
 
 
+def test_bars_keep_their_scale(open_page: OpenPage) -> None:
+    """What leaves the scale becomes an arrow, and the factor of the gradient is told."""
+    page = open_page(PAGE)
+    root = figure(page, "norm")
+    arrows, factor = root.locator(".ln-play-leaves"), root.locator(".ln-play-factor")
+    scales = "(e) => [...e.querySelectorAll('text[text-anchor=end]')].map((t) => t.textContent)"
+    before = root.evaluate(scales)
+    expect(arrows).to_have_count(0)
+    expect(factor).to_contain_text("\N{MULTIPLICATION SIGN} 0.40")
+    root.get_by_role("button", name="a constant row").click()
+    expect(factor).to_contain_text("\N{MULTIPLICATION SIGN} 316")
+    expect(arrows).to_have_count(4)
+    assert root.evaluate(scales) == before
+
+
+def test_notes_about_epsilon_need_an_epsilon(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
+    root = figure(page, "norm")
+    notes = root.locator(".ln-play-below")
+    assert notes.all_inner_texts() == ["0, up to rounding", "0, up to ε"]
+    root.get_by_label("epsilon").fill("-9")  # the place that stands for 0
+    next_frame(page)
+    assert notes.all_inner_texts() == ["0, up to rounding", "0, up to rounding"]
+
+
+@pytest.mark.parametrize("width", [PHONE, 390])
+def test_on_a_phone_the_sliders_are_beside_the_row(open_page: OpenPage, width: int) -> None:
+    page = open_page(PAGE, width=width)
+    root = figure(page, "norm")
+    sliders = [root.get_by_label(name) for name in ("epsilon", "gamma of feature 1")]
+    row = root.get_by_role("slider", name="x 1").locator("circle").bounding_box()
+    for slider in sliders:
+        box = slider.bounding_box()
+        assert box is not None
+        assert row is not None
+        assert 0 < row["y"] - box["y"] < 300
+
+
+def test_what_has_the_focus_has_one_ring(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
+    own = "(e) => [getComputedStyle(e).outlineStyle, getComputedStyle(e.firstChild).strokeWidth]"
+    for name, kind in (("slider", "norm"), ("gridcell", "family")):
+        root = figure(page, kind)
+        focused = root.locator(f"[role={name}][tabindex='0']:not(input)").first
+        focused.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowUp")
+        next_frame(page)
+        style, width = page.locator(":focus").evaluate(own)
+        assert style == "none"
+        assert float(width.removesuffix("px")) >= 2
+
+
 def test_the_gradient_can_be_left_out(open_page: OpenPage) -> None:
     page = open_page("formula/step-by-step.html")
     root = figure(page, "norm")
@@ -351,12 +404,23 @@ def test_arrow_keys_move_the_frame(open_page: OpenPage) -> None:
         check_block(root)
 
 
-def test_a_pointer_moves_the_frame(open_page: OpenPage) -> None:
+def test_pointing_previews_and_a_click_chooses(open_page: OpenPage) -> None:
     page = open_page(PAGE)
     root = figure(page, "family")
+    chosen = root.locator("[role=gridcell][tabindex='0']")
     root.get_by_role("gridcell", name="image 3, channel 4, row 3, column 2").hover()
     next_frame(page)
-    expect(root.locator("[role=gridcell][tabindex='0']")).to_have_attribute("data-index", "71")
+    assert shown(root, "x") == everything(root)["x"][71]
+    expect(chosen).to_have_attribute("data-index", "31")
+    root.get_by_role("button", name="cell + 3").hover()  # on the way, the preview is left
+    next_frame(page)
+    assert shown(root, "x") == everything(root)["x"][31]
+    check_block(root)
+    root.get_by_role("gridcell", name="image 3, channel 4, row 3, column 2").click()
+    root.get_by_role("button", name="cell + 3").click()
+    next_frame(page)
+    expect(chosen).to_have_attribute("data-index", "71")
+    assert everything(root)["x"][71] == 12
     check_block(root)
 
 

@@ -69,6 +69,37 @@ def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
     assert chapter.evaluate(MARKED) == []
 
 
+def test_continue_goes_on_from_the_last_mark(chapter: Page, html: Path) -> None:
+    """Even if an earlier chapter was skipped."""
+    next_one = "document.querySelector('[data-next]').innerText"
+
+    def continued(marks: list[str], chapters: list[str]) -> str:
+        go(chapter, html, "index")
+        chapter.evaluate(
+            """([marks, chapters]) => {
+                const list = document.querySelector("[data-reading-progress] ol");
+                list.replaceChildren(...chapters.map((name) => {
+                    const item = document.createElement("li");
+                    const link = document.createElement("a");
+                    [link.href, link.textContent] = [`${name}.html`, name];
+                    item.append(link);
+                    return item;
+                }));
+                localStorage.setItem("lnbook.read", JSON.stringify(marks));
+                dispatchEvent(new StorageEvent("storage", {key: "lnbook.read"}));
+            }""",
+            [marks, chapters],
+        )
+        return str(chapter.evaluate(next_one))
+
+    chapters = ["a", "b", "c", "d"]
+    assert continued(["b"], chapters) == "Continue with c."
+    assert continued(["a", "c"], chapters) == "Continue with d."
+    assert continued(["c", "a"], chapters) == "Continue with b."
+    assert continued(["a", "b", "d"], chapters) == "Continue with c."
+    assert continued(["a", "b", "c", "d"], chapters) == ""
+
+
 @pytest.mark.parametrize(
     "broken",
     ["throw new DOMException('blocked', 'SecurityError')", "return '{\"a\": 1}'", "return 'x'"],

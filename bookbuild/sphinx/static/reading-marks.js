@@ -72,15 +72,19 @@
     const chapters = [...progress.querySelectorAll("li a")];
     const unread = chapters.filter((link) => !marks.has(nameOf(link)));
     const done = chapters.length - unread.length;
+    // Marks are in the order in which they were made. Readers go on from the last one, even if they
+    // have skipped something before it.
+    const last = chapters.map(nameOf).indexOf([...marks].pop());
     progress.querySelector("progress").value = done;
     progress.querySelector("[data-count]").textContent =
       `${done} of ${chapters.length} chapters read`;
     const next = progress.querySelector("[data-next]");
     next.replaceChildren();
     if (done > 0 && unread.length > 0) {
+      const [target] = [...unread.filter((link) => chapters.indexOf(link) > last), ...unread];
       const link = document.createElement("a");
-      link.href = unread[0].getAttribute("href");
-      link.textContent = unread[0].textContent;
+      link.href = target.getAttribute("href");
+      link.textContent = target.textContent;
       next.append("Continue with ", link, ".");
     }
     progress.querySelector("[data-clear]").hidden = done === 0;

@@ -1,0 +1,42 @@
+"""Sphinx extension: the letters above a glossary, which lead to its terms."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the letters to the pages; notebooks and the search don't need them."""
+    app.connect("doctree-resolved", _add_letters)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _add_letters(app: Sphinx, doctree: nodes.document, _docname: str) -> None:
+    if app.builder.format != "html":
+        return
+    for glossary in list(doctree.findall(addnodes.glossary)):
+        first: dict[str, str] = {}
+        for term in glossary.findall(nodes.term):
+            if term["ids"]:
+                first.setdefault(term.astext()[0].upper(), term["ids"][0])
+        others = sorted(letter for letter in first if letter not in string.ascii_uppercase)
+        letters = nodes.bullet_list(classes=["ln-letters", "d-print-none"])
+        letters += [
+            _entry(letter, first.get(letter)) for letter in [*string.ascii_uppercase, *others]
+        ]
+        glossary.parent.insert(glossary.parent.index(glossary), letters)
+
+
+def _entry(letter: str, target: str | None) -> nodes.list_item:
+    """A link to the first term with this letter, or the letter alone."""
+    line = nodes.paragraph()
+    if target:
+        line += nodes.reference("", letter, refuri=f"#{target}", internal=True)
+    else:
+        line += nodes.Text(letter)
+    return nodes.list_item("", line)

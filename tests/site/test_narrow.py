@@ -1,0 +1,131 @@
+"""On a phone, every formula, code cell and table is whole or visibly scrollable."""
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.site.pages import PAGES
+from tests.site.visit import DESKTOP, PHONE, next_frame, visit
+
+WIDTHS = (PHONE, 390)
+# What is cut off by something that doesn't show that it scrolls, or that no key can scroll.
+CUT_OFF = """() => {
+    const boxes = ".katex-display, pre, .pst-scrollable-table-container, .text_html.output";
+    const faults = [];
+    const scrolls = (box) => box.scrollWidth > box.clientWidth + 1;
+    for (const box of document.querySelectorAll(boxes.replace(/(^|, )/g, "$1article "))) {
+        if (!box.clientWidth) continue;
+        const say = (fault) => faults.push(`${fault}: ${box.textContent.trim().slice(0, 50)}`);
+        if (scrolls(box)) {
+            const style = getComputedStyle(box);
+            if (!["auto", "scroll"].includes(style.overflowX)) say("cut off");
+            if (!style.backgroundAttachment.startsWith("local, local, scroll")) say("no shade");
+            if (box.tabIndex !== 0) say("no key scrolls it");
+        }
+        for (let inner of box.querySelectorAll("*"))
+            if (scrolls(inner) && inner.clientWidth > 1
+                && !["visible", "inline"].includes(getComputedStyle(inner).overflowX)
+                && !inner.closest(".katex-mathml") && !inner.closest(".hide-tail, .vlist, svg"))
+                say(`cut off inside, in ${inner.className}`);
+    }
+    return faults;
+}"""
+# The formulas that scroll, by their source.
+SCROLLING = """() => [...document.querySelectorAll("article .katex-display")]
+    .filter((box) => box.scrollWidth > box.clientWidth + 1)
+    .map((box) => box.querySelector("annotation").textContent.trim())"""
+# Formulas in sentences: the punctuation after one begins a line.
+DROPPED = """() => [...document.querySelectorAll("article span.math")].filter((math) => {
+    const text = math.nextSibling;
+    const last = [...math.querySelectorAll(".base")].pop();
+    if (!last || text?.nodeType !== Node.TEXT_NODE || !/^[^\\s\\w]/.test(text.data)) return false;
+    const range = document.createRange();
+    range.setStart(text, 0);
+    range.setEnd(text, 1);
+    const [mark, base] = [range.getBoundingClientRect(), last.getBoundingClientRect()];
+    return mark.width > 0 && mark.left < base.right - 3;
+}).map((math) => math.parentElement.textContent.slice(0, 80))"""
+OPEN_ALL = """() => {
+    for (const details of document.querySelectorAll("article details")) details.open = true;
+}"""
+
+
+def show_everything(page: Page) -> None:
+    """Open all folds and lay out the whole page."""
+    page.evaluate(OPEN_ALL)
+    page.evaluate("dispatchEvent(new Event('scroll'))")
+    page.wait_for_function("document.documentElement.dataset.laidOut !== undefined")
+    page.evaluate("document.fonts.ready")
+    next_frame(page)
+    next_frame(page)  # what scrolls is found in a frame, and reported in the next one
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_cut_off(browser: Browser, site: str, name: str) -> None:
+    faults = []
+    for width in WIDTHS:
+        with visit(browser, site, f"{name}.html", width=width) as seen:
+            show_everything(seen.page)
+            faults += [f"{width} px: {fault}" for fault in seen.page.evaluate(CUT_OFF)]
+            faults += [f"{width} px: {text}" for text in seen.page.evaluate(DROPPED)]
+    assert faults == []
+
+
+@pytest.mark.parametrize("name", ["gradient/derivation", "formula/from-scratch", "api/recurrent"])
+def test_long_formulas_break(browser: Browser, site: str, name: str) -> None:
+    with visit(browser, site, f"{name}.html", width=390) as seen:
+        show_everything(seen.page)
+        assert seen.page.evaluate(SCROLLING) == []
+
+
+def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str) -> None:
+    """The cover moves with the content, and leaves the shade at the other edge."""
+    with visit(browser, site, "formula/step-by-step.html", width=PHONE) as seen:
+        page = seen.page
+        show_everything(page)
+        box = page.locator("article .katex-display[tabindex='0']").first
+        box.scroll_into_view_if_needed()
+        before = box.screenshot()
+        box.focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("(box) => box.scrollLeft > 10", arg=box.element_handle())
+        box.evaluate("(box) => box.blur()")
+        assert box.screenshot() != before
+
+
+# Where the boxes of an article end, as the reader sees them: at the right of what is drawn.
+EDGES = """() => [...document.querySelectorAll(
+        "article section > :is(.cell, .admonition, .pst-scrollable-table-container)")]
+    .filter((box) => box.clientWidth > 0)
+    .map((box) => Math.round(box.getBoundingClientRect().right))"""
+ROOM = "getComputedStyle(document.querySelector('.bd-article')).paddingRight"
+MIDDLE = """() => {
+    const rects = [...document.querySelectorAll(".bd-article-container, #pst-secondary-sidebar")]
+        .filter((part) => part.checkVisibility())
+        .map((part) => part.getBoundingClientRect());
+    const left = Math.min(...rects.map((rect) => rect.left));
+    const right = Math.max(...rects.map((rect) => rect.right));
+    const main = document.querySelector(".bd-main").getBoundingClientRect();
+    return (left + right) / 2 - (main.left + main.right) / 2;
+}"""
+
+
+@pytest.mark.parametrize("width", [1024, DESKTOP, 1440, 1920])
+def test_all_boxes_end_at_one_edge(browser: Browser, site: str, width: int) -> None:
+    with visit(browser, site, "formula/step-by-step.html", width=width) as seen:
+        page = seen.page
+        show_everything(page)
+        edges = set(page.evaluate(EDGES))
+        article = page.locator(".bd-article").bounding_box()
+        assert article is not None
+        assert edges == {round(article["x"] + article["width"] - float(page.evaluate(ROOM)[:-2]))}
+        assert abs(page.evaluate(MIDDLE)) <= 1
+
+
+def test_without_the_sidebar_the_article_is_in_the_middle(browser: Browser, site: str) -> None:
+    with visit(browser, site, "formula/step-by-step.html", width=1440, reduced_motion=True) as seen:
+        page = seen.page
+        page.locator(".primary-toggle:visible").click()
+        page.wait_for_function(
+            "document.querySelector('.bd-main').getBoundingClientRect().left <= 1"
+        )
+        assert abs(page.evaluate(MIDDLE)) <= 1
