@@ -181,33 +181,27 @@
   }
 
   /**
-   * Make everything that scrolls sideways reachable by keyboard. The length of code lines is counted
-   * rather than measured: measuring would lay out the whole page at once.
+   * Make everything that scrolls sideways reachable by keyboard. Each box is measured when it's laid
+   * out or resized: measuring all of them at once would lay out the whole page.
    */
   function setUpScrolling() {
-    const codes = all("article pre");
-    const boxes = all("article .katex-display, article .pst-scrollable-table-container, article .cell_output .text_html");
-    const reach = (element, scrolls) => {
-      if (scrolls) element.tabIndex = 0;
-      else element.removeAttribute("tabindex");
-    };
-    const longest = new Map(codes.map((code) => [code, Math.max(...code.textContent.split("\n").map((line) => line.length))]));
-    const count = () => {
-      if (codes.length === 0) return;
-      const room = codes[0].clientWidth - 2 * parseFloat(getComputedStyle(codes[0]).paddingLeft);
-      const columns = room / (0.605 * parseFloat(getComputedStyle(codes[0]).fontSize));
-      for (const code of codes) reach(code, longest.get(code) > columns - (code.closest(".admonition, dd") ? 6 : 0));
-    };
-    count();
-    addEventListener("resize", count);
-    const near = new ResizeObserver((entries) => {
-      for (const { target } of entries) reach(target, target.scrollWidth > target.clientWidth);
+    const measured = new ResizeObserver((entries) => {
+      for (const { target } of entries) {
+        if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+        else target.removeAttribute("tabindex");
+      }
     });
-    for (const box of boxes) {
-      // On phones most tables scroll; each is measured when it's about to become visible.
-      if (innerWidth < 768 && !box.matches(".katex-display")) box.tabIndex = 0;
-      near.observe(box);
-    }
+    const names = ["pre", ".katex-display", ".pst-scrollable-table-container", ".cell_output .text_html"];
+    const boxes = all(names.map((name) => `article ${name}`).join());
+    const measure = () => {
+      measured.disconnect();
+      for (const box of boxes) measured.observe(box);
+    };
+    // On phones most tables scroll, also before they're laid out.
+    for (const box of boxes) if (innerWidth < 768 && box.matches(".pst-scrollable-table-container, .text_html")) box.tabIndex = 0;
+    measure();
+    // With another font a formula gets wider, even if its box doesn't.
+    document.fonts.addEventListener("loadingdone", measure);
   }
 
   /**

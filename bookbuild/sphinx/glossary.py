@@ -1,4 +1,4 @@
-"""Sphinx extension: the letters above a glossary, which lead to its terms."""
+"""Sphinx extension: letters above a glossary lead to its terms; other pages link each term once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the letters to the pages; notebooks and the search don't need them."""
+    """Change the pages; notebooks and the search don't need it."""
     app.connect("doctree-resolved", _add_letters)
+    app.connect("doctree-resolved", _link_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -40,3 +41,17 @@ def _entry(letter: str, target: str | None) -> nodes.list_item:
     else:
         line += nodes.Text(letter)
     return nodes.list_item("", line)
+
+
+def _link_once(app: Sphinx, doctree: nodes.document, _docname: str) -> None:
+    """Keep only the first link to each term; in a glossary, each entry is read by itself."""
+    if app.builder.format != "html" or any(doctree.findall(addnodes.glossary)):
+        return
+    linked: set[str] = set()
+    for link in list(doctree.findall(nodes.reference)):
+        if not any("std-term" in part["classes"] for part in link.findall(nodes.inline)):
+            continue
+        target = link.get("refuri") or link.get("refid")
+        if target in linked:
+            link.replace_self([nodes.Text(link.astext())])
+        linked.add(target)

@@ -122,6 +122,13 @@ def test_letters_lead_through_the_glossary(html: Path) -> None:
         assert term.get_text().strip().upper().startswith(link.get_text())
 
 
+def test_a_page_links_each_term_once(html: Path) -> None:
+    for name in set(BOOK.pages) - {"glossary"}:
+        text = (html / f"{name}.html").read_text(encoding="utf-8")
+        links = re.findall(r'<a [^>]*href="([^"]*)"[^>]*><span class="xref std std-term', text)
+        assert len(links) == len(set(links)), name
+
+
 def test_paper_has_page_numbers_and_the_address(
     browser: Browser, site: str, tmp_path: Path
 ) -> None:

@@ -95,7 +95,7 @@ def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str
 # Where the boxes of an article end, as the reader sees them: at the right of what is drawn.
 EDGES = """() => [...document.querySelectorAll(
         "article section > :is(.cell, .admonition, .pst-scrollable-table-container)")]
-    .filter((box) => box.clientWidth > 0)
+    .filter((box) => box.clientWidth > 0 && !box.parentElement.closest(".admonition"))
     .map((box) => Math.round(box.getBoundingClientRect().right))"""
 ROOM = "getComputedStyle(document.querySelector('.bd-article')).paddingRight"
 MIDDLE = """() => {
