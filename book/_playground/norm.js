@@ -218,8 +218,8 @@
     ];
   }
 
-  function plainPanel(state, top, symbol, text, values, tint, reach) {
-    const place = panel(top, 72, -reach, reach);
+  function plainPanel(state, top, symbol, text, values, tint, reach, headroom) {
+    const place = { ...panel(top, 72, -reach, reach), headroom };
     return [
       heading(place, symbol, text, tint),
       frame(place, reach % 1 ? 1 : 0),
@@ -268,7 +268,7 @@
       parameters(state, 423),
       state.gradient && [
         upstreamPanel(state, 488, live),
-        plainPanel(state, 608, "∂L/∂x", "the gradient that reaches the row", result.dx, color.backward, GRADIENT_REACH),
+        plainPanel(state, 608, "∂L/∂x", "the gradient that reaches the row", result.dx, color.backward, GRADIENT_REACH, 25),
         factor(644, result),
       ]
     );

@@ -101,11 +101,11 @@ def test_next_leads_through_the_whole_book(html: Path) -> None:
     place, seen = html / "index.html", []
     while True:
         seen.append(place.relative_to(html).with_suffix("").as_posix())
-        page = BeautifulSoup(place.read_text(encoding="utf-8"), "html.parser")
-        link = page.select_one("a.right-next")
+        text = place.read_text(encoding="utf-8")
+        link = re.search(r'<a class="right-next" rel="next" href="([^"]+)">', text)
         if link is None:
             break
-        place = (place.parent / str(link["href"])).resolve()
+        place = (place.parent / link[1]).resolve()
     assert seen == list(BOOK.pages)
     assert seen.index("running") == seen.index("playground") + 1
 
