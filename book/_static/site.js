@@ -197,8 +197,9 @@
       measured.disconnect();
       for (const box of boxes) measured.observe(box);
     };
-    // On phones most tables scroll, also before they're laid out.
-    for (const box of boxes) if (innerWidth < 768 && box.matches(".pst-scrollable-table-container, .text_html")) box.tabIndex = 0;
+    // A guess until a box is laid out: on phones most of them scroll, and elsewhere only long lines do.
+    const long = (box) => box.matches("pre") && box.textContent.split("\n").some((line) => line.length > 72);
+    for (const box of boxes) if (innerWidth < 768 || long(box)) box.tabIndex = 0;
     measure();
     // With another font a formula gets wider, even if its box doesn't.
     document.fonts.addEventListener("loadingdone", measure);

@@ -74,7 +74,7 @@ function pieces(statement) {
     const last = neighbor(tokens, i, -1);
     if (!before.replace(/\\q?quad|\{\}/g, "").trim()) return false;
     if (RELATIONS.has(token)) return !RELATIONS.has(last);
-    return PLUS.has(token) && !RELATIONS.has(last) && !PLUS.has(last) && !/^[,(^_&]?$|^\\(cdot|odot|times|quad|qquad|,|;|;)$/.test(last);
+    return PLUS.has(token) && !RELATIONS.has(last) && !PLUS.has(last) && !/^[,(^_&]?$|^\\(cdot|odot|times|quad|qquad|,|;)$/.test(last);
   });
   return parts.map(({ text, at }, i) => (i === 0 ? tied(text) : tied(`{}${at}${text}`)));
 }
