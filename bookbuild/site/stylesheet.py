@@ -125,8 +125,8 @@ def _at_rule(
             for part in parts
             if part.type == "at-rule"
         ]
-        declarations = _declarations(node.content, address)
-        yield Rule(conditions, [f"@page {prelude}".strip()], [*declarations, *boxes])
+        own = _declarations(node.content, address)
+        yield Rule(conditions, [f"@page {prelude}".strip()], [*own, *boxes])
 
 
 def _split(tokens: Iterable[Any]) -> list[list[Any]]:

@@ -52,22 +52,19 @@ def _tie(app: Sphinx, doctree: nodes.document, _docname: str) -> None:
         if not isinstance(parent, nodes.TextElement):
             continue
         place = parent.index(formula)
-        before = parent[place - 1] if place else None
-        after = parent[place + 1] if place + 1 < len(parent) else None
-        start = _ENDS.search(before) if isinstance(before, nodes.Text) else None
-        end = _BEGINS.match(after) if isinstance(after, nodes.Text) else None
-        if start is None and end is None:
-            continue
+        around = (place - 1, place + 1)
+        before, after = (parent[i] if 0 <= i < len(parent) else None for i in around)
         tied = nodes.inline(classes=["ln-tied"])
-        if start is not None:
+        if isinstance(before, nodes.Text) and (start := _ENDS.search(before)):
             parent[place - 1] = nodes.Text(before[: start.start()])
             tied += nodes.Text(start[0])
-        if end is not None:
-            parent[place + 1] = nodes.Text(after[end.end() :])
         parent[place] = tied
         tied += formula
-        if end is not None:
+        if isinstance(after, nodes.Text) and (end := _BEGINS.match(after)):
+            parent[place + 1] = nodes.Text(after[end.end() :])
             tied += nodes.Text(end[0])
+        if len(tied) == 1:
+            parent[place] = formula
 
 
 def _visit_inline(translator: Any, node: nodes.Element) -> None:
