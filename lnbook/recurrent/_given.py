@@ -12,7 +12,15 @@ from lnbook._check_tensors import autocasts, check_tensor
 from lnbook.recurrent._autocast import no_autocast
 from lnbook.recurrent.parameters import shapes_of
 
-__all__ = ["check_layer", "check_like", "checked_states", "checks_arguments"]
+__all__ = [
+    "check_features",
+    "check_input",
+    "check_layer",
+    "check_like",
+    "checked_state",
+    "checked_states",
+    "checks_arguments",
+]
 
 Parameters: TypeAlias = Mapping[str, Tensor]
 Step: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
@@ -92,6 +100,61 @@ def check_like(value: Tensor, model: Tensor, name: str, function: str) -> None:
         )
 
 
+def check_input(
+    input: Any, dimensions: tuple[int, int], size: int, model: Tensor, function: str
+) -> None:
+    """Raise unless a module's input has the right dimensions and features and matches `model`.
+
+    Raises:
+        TypeError: it is not a tensor.
+        ValueError: the number of dimensions is none of the two allowed, or the dtype is wrong.
+        RuntimeError: the number of features or the device is wrong.
+    """
+    check_tensor(input, "input", function)
+    if input.ndim not in dimensions:
+        raise ValueError(
+            f"{function}: expected input to have {dimensions[0]} or {dimensions[1]} dimensions, "
+            f"but got shape {tuple(input.shape)}"
+        )
+    check_features(input, size, model, "input", function)
+
+
+def check_features(input: Tensor, size: int, model: Tensor, name: str, function: str) -> None:
+    """Raise unless a tensor has `size` features and matches the parameter `model`.
+
+    Raises:
+        ValueError: the dtype is wrong.
+        RuntimeError: the number of features or the device is wrong.
+    """
+    if input.shape[-1] != size:
+        raise RuntimeError(
+            f"{function}: expected {name} to have the shape (*, {size}), "
+            f"but got {tuple(input.shape)}"
+        )
+    check_like(input, model, name, function)
+
+
+def checked_state(
+    state: Any, shape: tuple[int, ...], model: Tensor, name: str, function: str
+) -> Tensor:
+    """Return a state, which must have shape `shape` and match `model`.
+
+    Raises:
+        TypeError: it is not a tensor.
+        ValueError: its dtype differs from `model`'s.
+        RuntimeError: its shape or device is wrong.
+    """
+    check_tensor(state, name, function)
+    given = tuple(state.shape)
+    if given != shape:
+        raise RuntimeError(
+            f"{function}: expected {name} to have the shape {shape}, but got {given}"
+        )
+    check_like(state, model, name, function)
+    checked: Tensor = state
+    return checked
+
+
 def checked_states(
     hx: Any, shape: tuple[int, ...], model: Tensor, function: str
 ) -> tuple[Tensor, Tensor]:
@@ -106,13 +169,7 @@ def checked_states(
         given = f"{len(hx)} of them" if isinstance(hx, (tuple, list)) else type(hx).__name__
         raise TypeError(f"{function}: expected hx to be a pair of tensors (h, c), but got {given}")
     for name, state in zip("hc", hx, strict=True):
-        check_tensor(state, name, function)
-        if tuple(state.shape) != shape:
-            raise RuntimeError(
-                f"{function}: expected {name} to have the shape {shape}, "
-                f"but got {tuple(state.shape)}"
-            )
-        check_like(state, model, name, function)
+        checked_state(state, shape, model, name, function)
     return hx[0], hx[1]
 
 

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from lnbook._check import checked_bool, checked_count, checked_eps
-from lnbook._check_tensors import Device, check_dtype, check_tensor
-from lnbook.recurrent._given import check_like, checked_states
+from lnbook._check_tensors import Device, check_dtype
+from lnbook.recurrent._given import check_input, checked_states
 from lnbook.recurrent.parameters import (
     checked_forget_bias,
     checked_variant,
@@ -120,7 +120,7 @@ class LayerNormLSTMCell(nn.Module):
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the next hidden state and cell state."""
-        self._check_input(input)
+        check_input(input, (1, 2), self.input_size, self.weight_ih, _NAME)
         batched = input.ndim == 2
         x = input if batched else input.unsqueeze(0)
         if hx is None:
@@ -140,17 +140,3 @@ class LayerNormLSTMCell(nn.Module):
         """Return the arguments that distinguish one cell from another."""
         bias = "" if self.bias else ", bias=False"
         return f"{self.input_size}, {self.hidden_size}{bias}, variant={self.variant!r}"
-
-    def _check_input(self, input: Tensor) -> None:
-        check_tensor(input, "input", _NAME)
-        if input.ndim not in (1, 2):
-            raise ValueError(
-                f"{_NAME}: expected input to have 1 or 2 dimensions, but got shape "
-                f"{tuple(input.shape)}"
-            )
-        if input.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"{_NAME}: expected input to have the shape (*, {self.input_size}), but got "
-                f"{tuple(input.shape)}"
-            )
-        check_like(input, self.weight_ih, "input", _NAME)

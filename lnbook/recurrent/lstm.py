@@ -1,23 +1,15 @@
 """A multi-layer layer-normalized LSTM with the interface of `torch.nn.LSTM`."""
 
-import warnings
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from lnbook._check import (
-    Implementation,
-    checked_between,
-    checked_bool,
-    checked_count,
-    checked_eps,
-    checked_implementation,
-)
-from lnbook._check_tensors import Device, check_dtype, check_tensor
-from lnbook.recurrent._given import check_like, checked_states
+from lnbook._check import Implementation, checked_implementation
+from lnbook._check_tensors import Device
+from lnbook.recurrent._given import checked_states
+from lnbook.recurrent._stack import Stack
 from lnbook.recurrent.cell import LayerNormLSTMCell
 from lnbook.recurrent.fused import fused_layer
 from lnbook.recurrent.loop import plain_layer
@@ -30,11 +22,10 @@ from lnbook.recurrent.parameters import (
 
 __all__ = ["LayerNormLSTM"]
 
-_NAME = "LayerNormLSTM"
 States = tuple[Tensor, Tensor]
 
 
-class LayerNormLSTM(nn.Module):
+class LayerNormLSTM(Stack):
     r"""A layer-normalized LSTM, with the arguments, shapes and states of `torch.nn.LSTM`.
 
     Every layer is a `LayerNormLSTMCell` applied along the sequence:
@@ -116,7 +107,7 @@ class LayerNormLSTM(nn.Module):
         (torch.Size([7, 5, 2]), torch.Size([2, 5, 2]))
     """
 
-    weight_ih_l0: Tensor
+    NAME = "LayerNormLSTM"
 
     def __init__(
         self,
@@ -135,24 +126,13 @@ class LayerNormLSTM(nn.Module):
         eps: float = 1e-5,
         implementation: Implementation = "auto",
     ) -> None:
-        super().__init__()
-        self.input_size = checked_count(input_size, "input_size", _NAME, least=1)
-        self.hidden_size = checked_count(hidden_size, "hidden_size", _NAME, least=1)
-        self.num_layers = checked_count(num_layers, "num_layers", _NAME, least=1)
-        self.bias = checked_bool(bias, "bias", _NAME)
-        self.batch_first = checked_bool(batch_first, "batch_first", _NAME)
-        self.dropout = _checked_dropout(dropout, num_layers)
-        self.bidirectional = checked_bool(bidirectional, "bidirectional", _NAME)
-        self.variant = checked_variant(variant, _NAME)
-        self.forget_bias = checked_forget_bias(forget_bias, bias, _NAME)
-        self.eps = checked_eps(eps, _NAME)
-        self.implementation = checked_implementation(implementation, _NAME, native=False)
-        check_dtype(dtype, _NAME)
-        for layer, suffix in self._walks():
-            for name, shape in self._shapes(layer).items():
-                values = torch.empty(shape, device=device, dtype=dtype)
-                self.register_parameter(name + suffix, nn.Parameter(values))
-        self.reset_parameters()
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, eps
+        )
+        self.variant = checked_variant(variant, self.NAME)
+        self.forget_bias = checked_forget_bias(forget_bias, bias, self.NAME)
+        self.implementation = checked_implementation(implementation, self.NAME, native=False)
+        self._create(device, dtype)
 
     def reset_parameters(self) -> None:
         """Initialize the parameters in place."""
@@ -169,12 +149,6 @@ class LayerNormLSTM(nn.Module):
         Raises:
             IndexError: there is no such layer.
         """
-        suffix = f"_l{layer}" + ("_reverse" if reverse else "")
-        if (layer, suffix) not in self._walks():
-            raise IndexError(
-                f"{_NAME}: expected a layer from 0 to {self.num_layers - 1}, with reverse=True "
-                f"only if bidirectional, but got layer={layer!r}, reverse={reverse!r}"
-            )
         cell = LayerNormLSTMCell(
             self._width(layer),
             self.hidden_size,
@@ -184,161 +158,39 @@ class LayerNormLSTM(nn.Module):
             forget_bias=self.forget_bias,
             eps=self.eps,
         )
-        for name, parameter in self._parameters_of(layer, suffix).items():
-            setattr(cell, name, parameter)
+        self._share(cell, layer, reverse)
         return cell
 
     def forward(
         self, input: Tensor | PackedSequence, hx: States | None = None
     ) -> tuple[Tensor | PackedSequence, States]:
         """Return the output of the last layer and the last states of all layers."""
-        if isinstance(input, PackedSequence):
-            return self._forward_packed(input, hx)
-        self._check_input(input)
-        batched = input.ndim == 3
-        x = input if batched else input.unsqueeze(1)
-        if batched and self.batch_first:
-            x = x.transpose(0, 1)
-        length, batch = x.shape[:2]
-        h, c = self._first_states(hx, batch, batched, input)
-        rows, h_n, c_n = self._run(x.flatten(0, 1), [batch] * length, h, c)
-        output = rows.unflatten(0, (length, batch))
-        if not batched:
-            return output[:, 0], (h_n[:, 0], c_n[:, 0])
-        return output.transpose(0, 1) if self.batch_first else output, (h_n, c_n)
+        run = self._forward_packed if isinstance(input, PackedSequence) else self._forward
+        output, (h_n, c_n) = run(input, hx)  # type: ignore[arg-type]
+        return output, (h_n, c_n)
 
     def extra_repr(self) -> str:
         """Return the arguments; those with defaults only where they differ from them."""
-        defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
-        defaults |= {"bidirectional": False}
-        changed = [
-            f", {name}={getattr(self, name)!r}"
-            for name, default in defaults.items()
-            if getattr(self, name) != default
-        ]
         auto = self.implementation == "auto"
-        return (
-            f"{self.input_size}, {self.hidden_size}{''.join(changed)}, variant={self.variant!r}"
-            + ("" if auto else f", implementation={self.implementation!r}")
-        )
-
-    def _forward_packed(
-        self, input: PackedSequence, hx: States | None
-    ) -> tuple[PackedSequence, States]:
-        data, batch_sizes, order, inverse = input
-        self._check_features(data, "the data of input")
-        sizes = batch_sizes.tolist()
-        h, c = self._first_states(hx, sizes[0], True, data)
-        if order is not None:
-            h, c = h.index_select(1, order), c.index_select(1, order)
-        rows, h_n, c_n = self._run(data, sizes, h, c)
-        if inverse is not None:
-            h_n, c_n = h_n.index_select(1, inverse), c_n.index_select(1, inverse)
-        return PackedSequence(rows, batch_sizes, order, inverse), (h_n, c_n)
-
-    def _run(
-        self, rows: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run all layers on rows packed as described in `lnbook.recurrent.loop`."""
-        dtype = rows.dtype
-        turn = _turn(batch_sizes, rows.device) if self.bidirectional else None
-        outputs: list[Tensor] = []
-        h_n: list[Tensor] = []
-        c_n: list[Tensor] = []
-        for layer, suffix in self._walks():
-            walk = len(h_n)
-            if suffix.endswith("_reverse") and turn is not None:
-                x = rows.index_select(0, turn)
-                output, *ends = self._run_one(layer, suffix, x, batch_sizes, h[walk], c[walk])
-                output = output.index_select(0, turn)
-            else:
-                output, *ends = self._run_one(layer, suffix, rows, batch_sizes, h[walk], c[walk])
-            outputs.append(output)
-            h_n.append(ends[0])
-            c_n.append(ends[1])
-            if len(outputs) == 1 + self.bidirectional:
-                rows = torch.cat(outputs, dim=1) if self.bidirectional else output
-                rows, outputs = rows.to(dtype), []
-                if layer < self.num_layers - 1:
-                    rows = functional.dropout(rows, self.dropout, self.training)
-        return rows, torch.stack(h_n).to(dtype), torch.stack(c_n).to(dtype)
-
-    def _run_one(
-        self, layer: int, suffix: str, rows: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        # Half precision is computed in float32, so states are rounded once, not at every step.
-        working = torch.promote_types(rows.dtype, torch.float32)
-        run = plain_layer if self.implementation == "plain" else fused_layer
-        parameters = {
-            name: parameter.to(working)
-            for name, parameter in self._parameters_of(layer, suffix).items()
-        }
-        tensors = rows.to(working), h.to(working), c.to(working)
-        return run(self.variant, tensors[0], batch_sizes, *tensors[1:], parameters, self.eps)
-
-    def _walks(self) -> list[tuple[int, str]]:
-        """Return the layer index and suffix of every pass over the sequence, in PyTorch's order."""
-        ways = ("", "_reverse") if self.bidirectional else ("",)
-        return [(layer, f"_l{layer}{way}") for layer in range(self.num_layers) for way in ways]
-
-    def _width(self, layer: int) -> int:
-        return self.hidden_size * (1 + self.bidirectional) if layer else self.input_size
+        shown = super().extra_repr()
+        return shown if auto else f"{shown}, implementation={self.implementation!r}"
 
     def _shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
         return shapes_of(self.variant, self._width(layer), self.hidden_size, self.bias)
 
-    def _parameters_of(self, layer: int, suffix: str) -> dict[str, Tensor]:
-        return {name: getattr(self, name + suffix) for name in self._shapes(layer)}
+    def _zeros(self, zeros: Tensor) -> tuple[Tensor, ...]:
+        return zeros, zeros
 
-    def _first_states(self, hx: States | None, batch: int, batched: bool, input: Tensor) -> States:
-        walks, size = len(self._walks()), self.hidden_size
-        if hx is None:
-            zeros = input.new_zeros(walks, batch, size)
-            return zeros, zeros
-        shape = (walks, batch, size) if batched else (walks, size)
-        h, c = checked_states(hx, shape, input, _NAME)
-        return (h, c) if batched else (h.unsqueeze(1), c.unsqueeze(1))
+    def _checked(self, hx: Any, shape: tuple[int, ...], input: Tensor) -> tuple[Tensor, ...]:
+        return checked_states(hx, shape, input, self.NAME)
 
-    def _check_input(self, input: Any) -> None:
-        check_tensor(input, "input", _NAME)
-        if input.ndim not in (2, 3):
-            raise ValueError(
-                f"{_NAME}: expected input to have 2 or 3 dimensions, but got shape "
-                f"{tuple(input.shape)}"
-            )
-        self._check_features(input, "input")
-        if input.shape[1 if self.batch_first and input.ndim == 3 else 0] == 0:
-            raise RuntimeError(
-                f"{_NAME}: expected a sequence of at least one step, but got input of shape "
-                f"{tuple(input.shape)}"
-            )
-
-    def _check_features(self, input: Tensor, name: str) -> None:
-        if input.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"{_NAME}: expected {name} to have the shape (*, {self.input_size}), "
-                f"but got {tuple(input.shape)}"
-            )
-        check_like(input, self.weight_ih_l0, name, _NAME)
-
-
-def _turn(batch_sizes: list[int], device: torch.device) -> Tensor:
-    """Return the index of each row in the reversed sequences: it is its own inverse."""
-    sizes, rows = torch.tensor(batch_sizes), torch.arange(sum(batch_sizes))
-    starts = sizes.cumsum(0) - sizes
-    steps = torch.arange(len(batch_sizes)).repeat_interleave(sizes)
-    members = rows - starts[steps]
-    # The batch shrinks as sequences end: a sequence's length is the number of larger batches.
-    lengths = len(batch_sizes) - torch.searchsorted(sizes.flip(0), members, right=True)
-    return (starts[lengths - 1 - steps] + members).to(device)
-
-
-def _checked_dropout(dropout: Any, num_layers: int) -> float:
-    value = checked_between(dropout, "dropout", _NAME, 0.0, 1.0)
-    if value > 0.0 and num_layers == 1:
-        warnings.warn(
-            f"{_NAME}: dropout acts between layers, so dropout={dropout!r} has no effect "
-            "with num_layers=1",
-            stacklevel=3,
-        )
-    return value
+    def _run_one(
+        self,
+        rows: Tensor,
+        batch_sizes: list[int],
+        states: tuple[Tensor, ...],
+        parameters: dict[str, Tensor],
+    ) -> tuple[Tensor, ...]:
+        run = plain_layer if self.implementation == "plain" else fused_layer
+        h, c = states
+        return run(self.variant, rows, batch_sizes, h, c, parameters, self.eps)

@@ -1,6 +1,6 @@
 """The parameters of each LSTM: names, shapes and initial values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from lnbook._check import checked_bool, checked_count, checked_real
 __all__ = [
     "checked_forget_bias",
     "checked_variant",
+    "fill",
     "initialize",
     "parameter_shapes",
     "shapes_of",
@@ -61,15 +62,15 @@ def parameter_shapes(
     )
 
 
-def checked_variant(variant: Any, function: str) -> str:
+def checked_variant(variant: Any, function: str, known: Sequence[str] = VARIANTS) -> str:
     """Return the name of the variant, "none" for None.
 
     Raises:
         ValueError: there is no such variant.
     """
     name = "none" if variant is None else variant
-    if not isinstance(name, str) or name not in VARIANTS:
-        expected = ", ".join(f'"{name}"' for name in VARIANTS)
+    if not isinstance(name, str) or name not in known:
+        expected = ", ".join(f'"{name}"' for name in known)
         raise ValueError(
             f"{function}: expected variant to be one of {expected} or None, but got {variant!r}"
         )
@@ -116,11 +117,19 @@ def shapes_of(
 
 
 def initialize(parameters: Mapping[str, Tensor], variant: str, forget_bias: float) -> None:
-    r"""Initialize the parameters of one cell in place.
+    """Initialize the parameters of one LSTM cell in place: `fill`, then the forget bias."""
+    fill(parameters)
+    if FORGET_BIASES[variant] in parameters:
+        with torch.no_grad():
+            parameters[FORGET_BIASES[variant]].chunk(4)[1].fill_(forget_bias)
+
+
+def fill(parameters: Mapping[str, Tensor]) -> None:
+    r"""Initialize the parameters of any cell in place.
 
     The matrices are uniform in :math:`\pm 1 / \sqrt{n}`, each with its own fan-in :math:`n`:
     PyTorch uses `hidden_size` for both, which leaves a narrow input with hardly any influence.
-    Gains are 1 and biases 0 (Ba, Kiros and Hinton 2016, supplement), except for the forget bias.
+    Gains are 1 and biases 0 (Ba, Kiros and Hinton 2016, supplement).
     """
     with torch.no_grad():
         for name, parameter in parameters.items():
@@ -129,5 +138,3 @@ def initialize(parameters: Mapping[str, Tensor], variant: str, forget_bias: floa
                 nn.init.uniform_(parameter, -bound, bound)
             else:
                 nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
-        if FORGET_BIASES[variant] in parameters:
-            parameters[FORGET_BIASES[variant]].chunk(4)[1].fill_(forget_bias)
