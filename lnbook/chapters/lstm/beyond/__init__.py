@@ -1,0 +1,1 @@
+"""What `book/lstm/beyond.md` imports."""
