@@ -1,0 +1,182 @@
+"""What every kernel needs around it: Triton if it's installed, checks, and sizes of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lnbook._check_tensors import check_floating, check_parameters, check_tensor, computing_dtype
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError as error:
+    triton = tl = None
+    _WHY_MISSING: ImportError | None = error
+else:
+    _WHY_MISSING = None
+
+__all__ = ["kernel", "tl"]
+
+# A row in registers: 64 KiB for one array, a quarter of what a multiprocessor of a GPU has.
+ROW_BYTES = 65536
+# The backward pass keeps five arrays in registers: x, dy, the weight, and two sums.
+BACKWARD_ROW_BYTES = 32768
+# Columns at a time if a row is wider than that.
+WIDE_BLOCK = 4096
+# What one program of the second stage adds up at a time: rows, columns. The fewer columns, the more
+# programs there are; 16 float32 numbers are two of the pieces that a GPU's memory delivers.
+TILE = (128, 16)
+INTERPRETED_TILE = (128, 2048)
+# How many programs share the rows in Triton's interpreter, where there are no multiprocessors.
+INTERPRETED_PROGRAMS = 4
+
+
+class _Missing:
+    """A kernel on a machine without Triton: it can be imported, but not launched."""
+
+    def __getitem__(self, grid: Any) -> Any:
+        require()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Make a function a Triton kernel, or something that reports that Triton is missing."""
+    return _Missing() if triton is None else triton.jit(function)
+
+
+def require() -> None:
+    """Raise ImportError unless Triton is installed."""
+    if _WHY_MISSING is not None:
+        raise ImportError(
+            "lnbook.kernels.gpu: expected Triton to be installed, but it can't be imported: "
+            f'{_WHY_MISSING}. On Linux, install it with: pip install "lnbook[gpu]"'
+        ) from _WHY_MISSING
+
+
+def is_interpreted() -> bool:
+    """Return whether Triton was imported with `TRITON_INTERPRET=1`, so kernels run on a CPU."""
+    return triton is not None and not isinstance(tl.sum, triton.JITFunction)
+
+
+def check_rows(x: Any, function: str, **parameters: Any) -> None:
+    """Raise unless `x` is a matrix that the kernels can read, with parameters that fit it.
+
+    Raises:
+        ImportError: Triton isn't installed.
+        TypeError: one of them is not a tensor.
+        RuntimeError: a shape, dtype or device is wrong.
+    """
+    require()
+    check_floating(x, "x", function)
+    if x.ndim != 2:
+        raise RuntimeError(
+            f"{function}: expected x to have two dimensions, but got x of shape {tuple(x.shape)}"
+        )
+    if x.device.type != "cuda" and not (x.device.type == "cpu" and is_interpreted()):
+        raise RuntimeError(
+            f"{function}: expected x on a CUDA device, but got x on {x.device}. To try the kernels "
+            "on a CPU, set TRITON_INTERPRET=1 before anything imports Triton"
+        )
+    check_parameters(x, (x.shape[1],), "of a row of x, ", function, **parameters)
+
+
+def check_saved(x: Tensor, function: str, **saved: Any) -> None:
+    """Raise unless each of the `saved` statistics has one number per row of `x`.
+
+    Raises:
+        TypeError: one of them is not a tensor.
+        RuntimeError: its shape, dtype or device is wrong.
+    """
+    dtype = computing_dtype(x.dtype)
+    for name, value in saved.items():
+        check_tensor(value, name, function)
+        if tuple(value.shape) != (len(x),) or value.dtype != dtype or value.device != x.device:
+            raise RuntimeError(
+                f"{function}: expected {name} to have shape ({len(x)},) and dtype {dtype} on "
+                f"{x.device}, but got {tuple(value.shape)}, {value.dtype} on {value.device}"
+            )
+
+
+def check_gradient(grad_output: Any, x: Tensor, function: str) -> None:
+    """Raise unless `grad_output` has the shape, dtype and device of `x`.
+
+    Raises:
+        TypeError: it is not a tensor.
+        RuntimeError: it differs from `x`.
+    """
+    check_tensor(grad_output, "grad_output", function)
+    for what in ("shape", "dtype", "device"):
+        given, wanted = getattr(grad_output, what), getattr(x, what)
+        if given != wanted:
+            raise RuntimeError(
+                f"{function}: expected grad_output to have the {what} of x, {wanted}, but got "
+                f"{given}"
+            )
+
+
+def with_dense_rows(x: Tensor) -> Tensor:
+    """Return `x`, or a copy if the elements of a row aren't next to each other in memory."""
+    return x if x.stride(1) == 1 or x.shape[1] <= 1 else x.contiguous()
+
+
+def stored_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which a kernel stores what ends up in `dtype`.
+
+    A GPU rounds to the nearest bfloat16. Triton's interpreter truncates, so there torch rounds.
+    """
+    return torch.float32 if dtype == torch.bfloat16 and is_interpreted() else dtype
+
+
+def triton_dtype(dtype: torch.dtype) -> Any:
+    """Return Triton's name for the dtype of the statistics."""
+    return tl.float64 if dtype == torch.float64 else tl.float32
+
+
+def block_size(width: int, dtype: torch.dtype, row_bytes: int) -> int:
+    """Return the power of two that a row of this width fits in, or 0 if it's too wide.
+
+    Args:
+        width: the number of elements in a row.
+        dtype: what they are computed in.
+        row_bytes: how much of a row may be in registers.
+
+    Example:
+        >>> [block_size(width, torch.float32, 65536) for width in (1, 768, 16384, 16385)]
+        [1, 1024, 16384, 0]
+    """
+    block = 1 << max(0, width - 1).bit_length()
+    return block if block * dtype.itemsize <= row_bytes else 0
+
+
+def warps(block: int) -> int:
+    """Return how many groups of 32 threads share a block: at least 8 elements for each thread.
+
+    Example:
+        >>> [warps(block) for block in (64, 1024, 4096, 16384)]
+        [1, 4, 16, 16]
+    """
+    return min(max(block // 256, 1), 16)
+
+
+def programs_for(x: Tensor, num_warps: int) -> int:
+    """Return how many programs share the rows of the backward pass.
+
+    Few enough that each has several rows, which makes the second stage small; enough to keep every
+    multiprocessor busy with 32 warps.
+    """
+    if x.device.type != "cuda":
+        return min(len(x), INTERPRETED_PROGRAMS)
+    multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count
+    return min(-(-len(x) // 4), multiprocessors * max(2, 32 // num_warps))
+
+
+@contextmanager
+def on_device_of(x: Tensor) -> Iterator[None]:
+    """Launch on the device of `x`, without NumPy's warnings about NaN if it's interpreted."""
+    with torch.cuda.device_of(x), np.errstate(all="ignore"):
+        yield

@@ -1,0 +1,99 @@
+"""Device functions that several kernels call, and the second stage of the parameter gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lnbook.kernels.gpu._launch import INTERPRETED_TILE, TILE, kernel, stored_dtype, tl
+
+__all__ = ["add_parts", "average", "inverse_root", "load_row"]
+
+
+@kernel
+def load_row(row: Any, columns: Any, width: tl.constexpr, computing: tl.constexpr) -> Any:
+    """Read some columns of a row in the dtype of the statistics, with 0 outside the row."""
+    return tl.load(row + columns, mask=columns < width, other=0.0).to(computing)
+
+
+@kernel
+def average(values: Any, width: tl.constexpr) -> Any:
+    """Return the mean of a row whose block is 0 outside the row.
+
+    On a GPU, `/` approximates float32 division. This one is exact, as centering needs it: what the
+    first centering leaves of a constant row must be equal to its own mean.
+    """
+    total = tl.sum(values)
+    if total.dtype == tl.float64:
+        return total / width
+    return tl.div_rn(total, width * 1.0)
+
+
+@kernel
+def inverse_root(square: Any) -> Any:
+    """Return 1 / sqrt of a mean square, correctly rounded; NaN if it has overflowed."""
+    square = tl.where(square == float("inf"), float("nan"), square)
+    if square.dtype == tl.float64:
+        return 1.0 / tl.sqrt(square)
+    return tl.div_rn(1.0, tl.sqrt_rn(square))
+
+
+@kernel
+def _add_columns(
+    parts: Any,
+    count: Any,
+    columns: Any,
+    width: tl.constexpr,
+    tile_rows: tl.constexpr,
+) -> Any:
+    """Add up `count` rows of `parts` for some columns, a tile of rows at a time."""
+    inside = columns < width
+    total = tl.zeros((tile_rows, columns.shape[0]), parts.dtype.element_ty)
+    for first in range(0, count, tile_rows):
+        rows = first + tl.arange(0, tile_rows)
+        places = parts + rows[:, None] * width + columns[None, :]
+        mask = (rows[:, None] < count) & inside[None, :]
+        total += tl.load(places, mask=mask, other=0.0)
+    return tl.sum(total, axis=0)
+
+
+@kernel
+def _second_stage(
+    parts: Any,
+    first_sum: Any,
+    second_sum: Any,
+    count: Any,
+    width: tl.constexpr,
+    tile_rows: tl.constexpr,
+    tile_columns: tl.constexpr,
+) -> None:
+    """Add up what the programs of the first stage have added up, for a few columns."""
+    columns = tl.program_id(0) * tile_columns + tl.arange(0, tile_columns)
+    inside = columns < width
+    total = _add_columns(parts, count, columns, width, tile_rows)
+    tl.store(first_sum + columns, total, mask=inside)
+    if second_sum is not None:
+        total = _add_columns(parts + count * width, count, columns, width, tile_rows)
+        tl.store(second_sum + columns, total, mask=inside)
+
+
+def add_parts(parts: Tensor, dtype: torch.dtype) -> list[Tensor]:
+    """Return the sums of `parts` over the programs: the second stage.
+
+    Args:
+        parts: what each program has added up, of shape `(S, P, H)`: for each of one or two
+            parameters and each of P programs a row.
+        dtype: the dtype of the result.
+
+    Returns:
+        For each parameter a tensor of shape `(H,)`.
+    """
+    count, programs, width = parts.shape
+    rows, columns = TILE if parts.is_cuda else INTERPRETED_TILE
+    own = stored_dtype(dtype)
+    sums = [torch.empty(width, dtype=own, device=parts.device) for _ in range(count)]
+    pointers = [*sums, None][:2]
+    _second_stage[(-(-width // columns),)](parts, *pointers, programs, width, rows, columns)
+    return [one.to(dtype) for one in sums]

@@ -1,0 +1,393 @@
+r"""LayerNorm in Triton: one program per row forward, several rows per program backward.
+
+Notation: :math:`H` is the width of a row, :math:`r = (\sigma^2 + \epsilon)^{-1/2}`, and
+:math:`\hat{x} = r (x - \mu)`. Every kernel centers a row twice, as `lnbook.functional.layer_norm`
+does, so rows with a large mean keep their digits and constant rows become exactly 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lnbook._check import checked_eps
+from lnbook._check_tensors import computing_dtype
+from lnbook.kernels.gpu._launch import (
+    BACKWARD_ROW_BYTES,
+    ROW_BYTES,
+    WIDE_BLOCK,
+    block_size,
+    check_gradient,
+    check_rows,
+    check_saved,
+    kernel,
+    on_device_of,
+    programs_for,
+    stored_dtype,
+    tl,
+    triton_dtype,
+    warps,
+    with_dense_rows,
+)
+from lnbook.kernels.gpu._parts import add_parts, average, inverse_root, load_row
+
+__all__ = ["layer_norm_backward", "layer_norm_forward"]
+
+
+@kernel
+def _scale_and_shift(
+    xhat: Any, weight: Any, bias: Any, columns: Any, width: tl.constexpr, computing: tl.constexpr
+) -> Any:
+    y = xhat
+    if weight is not None:
+        y *= load_row(weight, columns, width, computing)
+    if bias is not None:
+        y += load_row(bias, columns, width, computing)
+    return y
+
+
+@kernel
+def _forward(
+    x: Any,
+    x_stride: Any,
+    weight: Any,
+    bias: Any,
+    y: Any,
+    mean: Any,
+    rstd: Any,
+    eps: tl.constexpr,
+    width: tl.constexpr,
+    computing: tl.constexpr,
+    block: tl.constexpr,
+) -> None:
+    """Normalize one row. Between its load and its store, the row stays in registers."""
+    row = tl.program_id(0).to(tl.int64)  # 32 bits would overflow at two billion elements
+    columns = tl.arange(0, block)
+    inside = columns < width
+    values = load_row(x + row * x_stride, columns, width, computing)
+    center = average(values, width)
+    values = tl.where(inside, values - center, 0.0)
+    rest = average(values, width)
+    values = tl.where(inside, values - rest, 0.0)
+    r = inverse_root(average(values * values, width) + eps)
+    result = _scale_and_shift(values * r, weight, bias, columns, width, computing)
+    tl.store(y + row * width + columns, result, mask=inside)
+    tl.store(mean + row, center + rest)
+    tl.store(rstd + row, r)
+
+
+@kernel
+def _forward_wide(
+    x: Any,
+    x_stride: Any,
+    weight: Any,
+    bias: Any,
+    y: Any,
+    mean: Any,
+    rstd: Any,
+    eps: tl.constexpr,
+    width: tl.constexpr,
+    computing: tl.constexpr,
+    block: tl.constexpr,
+) -> None:
+    """Normalize one row that doesn't fit in the registers, in four sweeps over its blocks."""
+    row = tl.program_id(0).to(tl.int64)
+    x += row * x_stride
+    total = tl.zeros((block,), computing)
+    for first in range(0, width, block):
+        total += load_row(x, first + tl.arange(0, block), width, computing)
+    center = average(total, width)
+
+    total = tl.zeros((block,), computing)
+    for first in range(0, width, block):
+        columns = first + tl.arange(0, block)
+        values = load_row(x, columns, width, computing) - center
+        total += tl.where(columns < width, values, 0.0)
+    rest = average(total, width)
+
+    total = tl.zeros((block,), computing)
+    for first in range(0, width, block):
+        columns = first + tl.arange(0, block)
+        values = load_row(x, columns, width, computing) - center - rest
+        total += tl.where(columns < width, values * values, 0.0)
+    r = inverse_root(average(total, width) + eps)
+
+    for first in range(0, width, block):
+        columns = first + tl.arange(0, block)
+        xhat = (load_row(x, columns, width, computing) - center - rest) * r
+        result = _scale_and_shift(xhat, weight, bias, columns, width, computing)
+        tl.store(y + row * width + columns, result, mask=columns < width)
+    tl.store(mean + row, center + rest)
+    tl.store(rstd + row, r)
+
+
+@kernel
+def _backward(
+    grad_output: Any,
+    grad_stride: Any,
+    x: Any,
+    x_stride: Any,
+    weight: Any,
+    mean: Any,
+    rstd: Any,
+    grad_input: Any,
+    parts: Any,
+    rows: Any,
+    width: tl.constexpr,
+    computing: tl.constexpr,
+    block: tl.constexpr,
+) -> None:
+    """Write the gradients of some rows, and the sums of these rows for weight and bias."""
+    program = tl.program_id(0).to(tl.int64)
+    programs = tl.num_programs(0)
+    columns = tl.arange(0, block)
+    inside = columns < width
+    gamma = tl.full((block,), 1.0, computing)
+    if weight is not None:
+        gamma = load_row(weight, columns, width, computing)
+    grad_weight = tl.zeros((block,), computing)
+    grad_bias = tl.zeros((block,), computing)
+    for row in range(program, rows, programs):
+        dy = load_row(grad_output + row * grad_stride, columns, width, computing)
+        values = load_row(x + row * x_stride, columns, width, computing)
+        values = tl.where(inside, values - tl.load(mean + row), 0.0)
+        values = tl.where(inside, values - average(values, width), 0.0)
+        r = tl.load(rstd + row)
+        xhat = values * r
+        g = gamma * dy
+        dx = r * (g - average(g, width) - xhat * average(g * xhat, width))
+        tl.store(grad_input + row * width + columns, dx, mask=inside)
+        grad_weight += dy * xhat
+        grad_bias += dy
+    tl.store(parts + program * width + columns, grad_weight, mask=inside)
+    tl.store(parts + (programs + program) * width + columns, grad_bias, mask=inside)
+
+
+@kernel
+def _backward_wide(
+    grad_output: Any,
+    grad_stride: Any,
+    x: Any,
+    x_stride: Any,
+    weight: Any,
+    mean: Any,
+    rstd: Any,
+    grad_input: Any,
+    rests: Any,
+    width: tl.constexpr,
+    computing: tl.constexpr,
+    block: tl.constexpr,
+) -> None:
+    """Write the gradient of one row that doesn't fit in the registers, in three sweeps."""
+    row = tl.program_id(0).to(tl.int64)
+    grad_output += row * grad_stride
+    x += row * x_stride
+    center = tl.load(mean + row)
+    r = tl.load(rstd + row)
+    total = tl.zeros((block,), computing)
+    for first in range(0, width, block):
+        columns = first + tl.arange(0, block)
+        values = load_row(x, columns, width, computing) - center
+        total += tl.where(columns < width, values, 0.0)
+    rest = average(total, width)
+    tl.store(rests + row, rest)
+
+    sum_g = tl.zeros((block,), computing)
+    sum_g_xhat = tl.zeros((block,), computing)
+    for first in range(0, width, block):
+        columns = first + tl.arange(0, block)
+        g = load_row(grad_output, columns, width, computing)
+        if weight is not None:
+            g *= load_row(weight, columns, width, computing)
+        xhat = (load_row(x, columns, width, computing) - center - rest) * r
+        sum_g += g
+        sum_g_xhat += tl.where(columns < width, g * xhat, 0.0)
+    mean_g = average(sum_g, width)
+    mean_g_xhat = average(sum_g_xhat, width)
+
+    for first in range(0, width, block):
+        columns = first + tl.arange(0, block)
+        g = load_row(grad_output, columns, width, computing)
+        if weight is not None:
+            g *= load_row(weight, columns, width, computing)
+        xhat = (load_row(x, columns, width, computing) - center - rest) * r
+        dx = r * (g - mean_g - xhat * mean_g_xhat)
+        tl.store(grad_input + row * width + columns, dx, mask=columns < width)
+
+
+@kernel
+def _parts_of_wide_rows(
+    grad_output: Any,
+    grad_stride: Any,
+    x: Any,
+    x_stride: Any,
+    mean: Any,
+    rests: Any,
+    rstd: Any,
+    parts: Any,
+    rows: Any,
+    width: tl.constexpr,
+    computing: tl.constexpr,
+    block: tl.constexpr,
+) -> None:
+    """Add up the gradients of weight and bias over some rows, for one block of columns."""
+    program = tl.program_id(1).to(tl.int64)
+    programs = tl.num_programs(1)
+    columns = tl.program_id(0) * block + tl.arange(0, block)
+    inside = columns < width
+    grad_weight = tl.zeros((block,), computing)
+    grad_bias = tl.zeros((block,), computing)
+    for row in range(program, rows, programs):
+        dy = load_row(grad_output + row * grad_stride, columns, width, computing)
+        values = load_row(x + row * x_stride, columns, width, computing)
+        centered = values - tl.load(mean + row) - tl.load(rests + row)
+        grad_weight += dy * (centered * tl.load(rstd + row))
+        grad_bias += dy
+    tl.store(parts + program * width + columns, grad_weight, mask=inside)
+    tl.store(parts + (programs + program) * width + columns, grad_bias, mask=inside)
+
+
+def layer_norm_forward(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Normalize each row of a matrix, and return what the backward pass needs.
+
+    .. math::
+        y_i = \gamma_i \hat{x}_i + \beta_i, \qquad \hat{x}_i = \frac{x_i - \mu}
+        {\sqrt{\sigma^2 + \epsilon}}
+
+    Source: Ba, Kiros and Hinton 2016, eq. 3; values and special cases are those of
+    `lnbook.functional.layer_norm`. The row is read once and written once if it fits in registers
+    (16384 elements, or 8192 in float64).
+
+    Args:
+        x: matrix of shape `(N, H)`, float16, bfloat16, float32 or float64, on a CUDA device.
+        weight: :math:`\gamma`, of shape `(H,)`; ones if None. Has the dtype of `x`, or float32 for
+            a float16 or bfloat16 `x`.
+        bias: :math:`\beta`, of shape `(H,)`; zeros if None. Its dtype is that of `weight`.
+        eps: value added to the variance, finite and at least 0.
+
+    Returns:
+        y, of the shape and dtype of `x`; the mean and :math:`r` of each row, of shape `(N,)`, in
+        float32, or float64 for a float64 `x`.
+
+    Raises:
+        ImportError: Triton isn't installed.
+        TypeError: an argument has the wrong type.
+        RuntimeError: the shapes, dtypes or devices don't match, or `x` is on a device that Triton
+            doesn't run on; its subclass NotImplementedError if `x` is not floating-point.
+        ValueError: `eps` is negative, infinite or NaN.
+
+    On a GPU::
+
+        y, mean, rstd = layer_norm_forward(x, weight, bias, 1e-5)
+        grads = layer_norm_backward(grad_output, x, weight, mean, rstd)
+    """
+    check_rows(x, "layer_norm_forward", weight=weight, bias=bias)
+    eps = checked_eps(eps, "layer_norm_forward")
+    x, dtype = with_dense_rows(x), computing_dtype(x.dtype)
+    rows, width = x.shape
+    y = torch.empty(rows, width, dtype=stored_dtype(x.dtype), device=x.device)
+    mean = torch.full((rows,), torch.nan, dtype=dtype, device=x.device)
+    rstd = torch.full_like(mean, torch.nan)
+    if x.numel() == 0:
+        return y.to(x.dtype), mean, rstd
+    block = block_size(width, dtype, ROW_BYTES)
+    run, block = (_forward, block) if block else (_forward_wide, WIDE_BLOCK)
+    pointers = (None if one is None else one.contiguous() for one in (weight, bias))
+    with on_device_of(x):
+        run[(rows,)](
+            x,
+            x.stride(0),
+            *pointers,
+            y,
+            mean,
+            rstd,
+            eps,
+            width,
+            triton_dtype(dtype),
+            block,
+            num_warps=warps(block),
+        )
+    return y.to(x.dtype), mean, rstd
+
+
+def layer_norm_backward(
+    grad_output: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return the gradients of a loss with respect to x, weight and bias.
+
+    With :math:`g = \gamma \, \partial \mathcal{L} / \partial y` and means over a row,
+
+    .. math::
+        \frac{\partial \mathcal{L}}{\partial x} = r \left( g - \overline{g} - \hat{x} \,
+        \overline{g \hat{x}} \right), \qquad
+        \frac{\partial \mathcal{L}}{\partial \gamma} = \sum \frac{\partial \mathcal{L}}{\partial y}
+        \hat{x}, \qquad
+        \frac{\partial \mathcal{L}}{\partial \beta} = \sum \frac{\partial \mathcal{L}}{\partial y} ,
+
+    where the two sums run over the rows. Source: the chain rule applied to Ba, Kiros and Hinton
+    2016, eq. 3. The sums are always added up in the same order, so the result is the same each time
+    on the same device.
+
+    Args:
+        grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape and dtype of `x`.
+        x: matrix of shape `(N, H)`, as in `layer_norm_forward`.
+        weight: :math:`\gamma`, of shape `(H,)`; ones if None.
+        mean: the mean of each row, as `layer_norm_forward` returns it.
+        rstd: :math:`r` of each row, as `layer_norm_forward` returns it.
+
+    Returns:
+        The gradient of `x`, in its dtype, and those of weight and bias, of shape `(H,)`, in the
+        dtype of `weight` (or of `x`, if there's none).
+
+    Raises:
+        ImportError: Triton isn't installed.
+        TypeError: an argument has the wrong type.
+        RuntimeError: the shapes, dtypes or devices don't match, or `x` is on a device that Triton
+            doesn't run on; its subclass NotImplementedError if `x` is not floating-point.
+    """
+    check_rows(x, "layer_norm_backward", weight=weight)
+    check_gradient(grad_output, x, "layer_norm_backward")
+    check_saved(x, "layer_norm_backward", mean=mean, rstd=rstd)
+    parameter = x if weight is None else weight
+    grad_input = torch.empty(x.shape, dtype=stored_dtype(x.dtype), device=x.device)
+    if x.numel() == 0:
+        zeros = torch.zeros(x.shape[1], dtype=parameter.dtype, device=x.device)
+        return grad_input.to(x.dtype), zeros, zeros.clone()
+    given = (with_dense_rows(grad_output), with_dense_rows(x), weight)
+    with on_device_of(x):
+        parts = _first_stage(*given, mean.contiguous(), rstd.contiguous(), grad_input)
+        grad_weight, grad_bias = add_parts(parts, parameter.dtype)
+    return grad_input.to(x.dtype), grad_weight, grad_bias
+
+
+def _first_stage(
+    grad_output: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    mean: Tensor,
+    rstd: Tensor,
+    grad_input: Tensor,
+) -> Tensor:
+    """Fill `grad_input`, and return the sums for weight and bias over the rows of each program."""
+    (rows, width), dtype = x.shape, computing_dtype(x.dtype)
+    weight = None if weight is None else weight.contiguous()
+    strided = (grad_output, grad_output.stride(0), x, x.stride(0))
+    block = block_size(width, dtype, BACKWARD_ROW_BYTES)
+    options: dict[str, Any] = {"num_warps": warps(block or WIDE_BLOCK)}
+    programs = programs_for(x, options["num_warps"])
+    parts = torch.empty(2, programs, width, dtype=dtype, device=x.device)
+    sizes = (width, triton_dtype(dtype), block or WIDE_BLOCK)
+    if block:
+        _backward[(programs,)](
+            *strided, weight, mean, rstd, grad_input, parts, rows, *sizes, **options
+        )
+        return parts
+    rests = torch.empty_like(mean)
+    _backward_wide[(rows,)](*strided, weight, mean, rstd, grad_input, rests, *sizes, **options)
+    grid = (-(-width // WIDE_BLOCK), programs)
+    _parts_of_wide_rows[grid](*strided, mean, rests, rstd, parts, rows, *sizes, **options)
+    return parts
