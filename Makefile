@@ -105,7 +105,7 @@ setup: $(READY) ## create the environment in .venv, or update it after a change 
 check-oldest: CONSTRAINTS := --constraint constraints-oldest.txt
 check-oldest check-newest: check-%:
 	@$(PYTHON) -m venv --clear .venv-$*
-	@.venv-$*/bin/python -m pip install --quiet $(CONSTRAINTS) --editable ".[book,test]" $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@.venv-$*/bin/python -m pip install --quiet $(CONSTRAINTS) --editable ".[book,gpu,test]" $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@.venv-$*/bin/python -m pytest tests/library tests/property
 
 $(READY): pyproject.toml constraints.txt bookbuild/environment/bootstrap.py

@@ -27,7 +27,7 @@ PATIENCE = 2.0  # seconds to wait for its answer
 CAUSES = [
     (
         "No space left on device|Disk quota exceeded",
-        "the disk is full: the environment needs about 3 GB",
+        "the disk is full: the environment needs about 4 GB",
     ),
     (
         "NewConnectionError|NameResolutionError|Temporary failure in name resolution"
@@ -103,7 +103,7 @@ def install(arguments):
     """Install the pinned packages, showing progress; return an error message on failure."""
     command = [python_of_environment(), "-m", "pip", "install", "--disable-pip-version-check"]
     command += ["--progress-bar", "off", "--retries", "2", "--timeout", "60"]
-    command += ["--constraint", "constraints.txt", "--editable", ".[book,pdf,test]"]
+    command += ["--constraint", "constraints.txt", "--editable", ".[book,gpu,pdf,test]"]
     index, told = torch_index("".join(arguments[1:2]), sys.platform, has_nvidia_gpu, answers)
     command += ["--extra-index-url", index] if index else []
     if told:

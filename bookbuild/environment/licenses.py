@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 from bookbuild.book import Book
 from bookbuild.errors import BookError
 
+# Packages that other systems don't install, so their metadata can't be read there.
+ONLY_LINUX = {"triton": "MIT License"}
 LONGEST_NAME = 60  # if the field "License" is longer, it's the license's text, not its name
 
 # Third-party parts of the pages: the name, which files, and the license.
@@ -100,6 +102,8 @@ def license_of(package: str) -> str:
     try:
         fields = metadata(package)
     except PackageNotFoundError:
+        if package in ONLY_LINUX:
+            return ONLY_LINUX[package]
         raise BookError(f"{package} is not installed: run 'make setup'") from None
     if expressions := fields.get_all("License-Expression"):
         return str(expressions[0])

@@ -15,8 +15,9 @@ from bookbuild.environment.bootstrap import OLDEST, cause
 from bookbuild.errors import BookError
 
 # torch's CUDA builds install the first, at the versions that torch requires; the second belong to
-# the environment, not to the book.
-NOT_PINNED = re.compile(r"(nvidia|cuda|triton)\b|(pip|setuptools|wheel)$")
+# the environment, not to the book. Triton is pinned: torch's CPU builds don't require it, and pip
+# would combine them with the newest.
+NOT_PINNED = re.compile(r"(nvidia|cuda)\b|(pip|setuptools|wheel)$")
 UNREACHABLE = re.compile("error sending request|dns error|Failed to fetch|[Cc]onnection")
 
 

@@ -70,7 +70,7 @@ def test_conda_environment_agrees(book: Book) -> None:
     for name, pinned in versions.items():
         assert pins[CONDA_NAMES.get(name, name)] == pinned, name
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
-    assert pip[:2] == ["--constraint constraints.txt", "--editable .[book]"]
+    assert pip[:2] == ["--constraint constraints.txt", "--editable .[book,gpu]"]
     assert [Requirement(text).name for text in pip[2:]] == ["notebook"]
 
 

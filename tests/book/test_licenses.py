@@ -1,6 +1,8 @@
 """The list of licenses covers everything that the book uses."""
 
 import re
+import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -39,3 +41,17 @@ def test_each_folder_that_comes_from_elsewhere_is_listed(book: Book) -> None:
 def test_a_package_that_is_not_there() -> None:
     with pytest.raises(BookError, match="no-such-package is not installed"):
         licenses.license_of("no-such-package")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its packages are for Linux")
+def test_what_only_linux_installs_has_the_license_of_its_metadata(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = {name: licenses.license_of(name) for name in licenses.ONLY_LINUX}
+    assert read == licenses.ONLY_LINUX
+
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(licenses, "metadata", missing)
+    assert licenses.license_of("triton") == read["triton"]

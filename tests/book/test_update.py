@@ -84,6 +84,7 @@ def test_what_a_resolution_pins() -> None:
         "jinja2": "3.1",
         "setuptools-scm": "9",
         "torch": "2.15.0",
+        "triton": "3.9",
     }
 
 

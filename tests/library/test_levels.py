@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
 LEVELS = (
     {"_build", "_check", "_check_tensors"},
     {"reference", "measurements"},
-    {"functional"},
+    {"functional", "kernels"},
     {"layers"},
     {"recurrent", "transformer"},
     {"data", "training"},

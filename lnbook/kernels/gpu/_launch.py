@@ -38,24 +38,12 @@ INTERPRETED_PROGRAMS = 4
 
 
 class _Missing:
-    """A kernel on a machine without Triton: it can be imported, but not launched."""
-
-    def __getitem__(self, grid: Any) -> Any:
-        require()
+    """A kernel on a machine without Triton, which can only be imported."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Make a function a Triton kernel, or something that reports that Triton is missing."""
     return _Missing() if triton is None else triton.jit(function)
-
-
-def require() -> None:
-    """Raise ImportError unless Triton is installed."""
-    if _WHY_MISSING is not None:
-        raise ImportError(
-            "lnbook.kernels.gpu: expected Triton to be installed, but it can't be imported: "
-            f'{_WHY_MISSING}. On Linux, install it with: pip install "lnbook[gpu]"'
-        ) from _WHY_MISSING
 
 
 def is_interpreted() -> bool:
@@ -64,25 +52,37 @@ def is_interpreted() -> bool:
 
 
 def check_rows(x: Any, function: str, **parameters: Any) -> None:
-    """Raise unless `x` is a matrix that the kernels can read, with parameters that fit it.
+    """Raise unless `x` is a floating-point matrix with parameters that fit its rows.
 
     Raises:
-        ImportError: Triton isn't installed.
         TypeError: one of them is not a tensor.
         RuntimeError: a shape, dtype or device is wrong.
     """
-    require()
     check_floating(x, "x", function)
     if x.ndim != 2:
         raise RuntimeError(
             f"{function}: expected x to have two dimensions, but got x of shape {tuple(x.shape)}"
         )
+    check_parameters(x, (x.shape[1],), "of a row of x, ", function, **parameters)
+
+
+def check_launch(x: Tensor, function: str) -> None:
+    """Raise unless Triton is installed and runs on the device of `x`.
+
+    Raises:
+        ImportError: Triton isn't installed.
+        RuntimeError: it doesn't run there.
+    """
+    if _WHY_MISSING is not None:
+        raise ImportError(
+            f"{function}: expected Triton to be installed, but it can't be imported: "
+            f'{_WHY_MISSING}. On Linux, install it with: pip install "lnbook[gpu]"'
+        ) from _WHY_MISSING
     if x.device.type != "cuda" and not (x.device.type == "cpu" and is_interpreted()):
         raise RuntimeError(
             f"{function}: expected x on a CUDA device, but got x on {x.device}. To try the kernels "
             "on a CPU, set TRITON_INTERPRET=1 before anything imports Triton"
         )
-    check_parameters(x, (x.shape[1],), "of a row of x, ", function, **parameters)
 
 
 def check_saved(x: Tensor, function: str, **saved: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -13,41 +11,43 @@ __all__ = ["add_parts", "average", "inverse_root", "load_row"]
 
 
 @kernel
-def load_row(row: Any, columns: Any, width: tl.constexpr, computing: tl.constexpr) -> Any:
+def load_row(
+    row: tl.tensor, columns: tl.tensor, width: tl.constexpr, computing: tl.constexpr
+) -> tl.tensor:
     """Read some columns of a row in the dtype of the statistics, with 0 outside the row."""
     return tl.load(row + columns, mask=columns < width, other=0.0).to(computing)
 
 
 @kernel
-def average(values: Any, width: tl.constexpr) -> Any:
+def average(values: tl.tensor, width: tl.constexpr) -> tl.tensor:
     """Return the mean of a row whose block is 0 outside the row.
 
     On a GPU, `/` approximates float32 division. This one is exact, as centering needs it: what the
     first centering leaves of a constant row must be equal to its own mean.
     """
     total = tl.sum(values)
-    if total.dtype == tl.float64:
-        return total / width
-    return tl.div_rn(total, width * 1.0)
+    return total / width if total.dtype == tl.float64 else tl.div_rn(total, width * 1.0)
 
 
 @kernel
-def inverse_root(square: Any) -> Any:
+def inverse_root(square: tl.tensor) -> tl.tensor:
     """Return 1 / sqrt of a mean square, correctly rounded; NaN if it has overflowed."""
     square = tl.where(square == float("inf"), float("nan"), square)
     if square.dtype == tl.float64:
-        return 1.0 / tl.sqrt(square)
-    return tl.div_rn(1.0, tl.sqrt_rn(square))
+        result = 1.0 / tl.sqrt(square)
+    else:
+        result = tl.div_rn(1.0, tl.sqrt_rn(square))
+    return result
 
 
 @kernel
 def _add_columns(
-    parts: Any,
-    count: Any,
-    columns: Any,
+    parts: tl.tensor,
+    count: tl.tensor,
+    columns: tl.tensor,
     width: tl.constexpr,
     tile_rows: tl.constexpr,
-) -> Any:
+) -> tl.tensor:
     """Add up `count` rows of `parts` for some columns, a tile of rows at a time."""
     inside = columns < width
     total = tl.zeros((tile_rows, columns.shape[0]), parts.dtype.element_ty)
@@ -61,10 +61,10 @@ def _add_columns(
 
 @kernel
 def _second_stage(
-    parts: Any,
-    first_sum: Any,
-    second_sum: Any,
-    count: Any,
+    parts: tl.tensor,
+    first_sum: tl.tensor,
+    second_sum: tl.tensor,
+    count: tl.tensor,
     width: tl.constexpr,
     tile_rows: tl.constexpr,
     tile_columns: tl.constexpr,

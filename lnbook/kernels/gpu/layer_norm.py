@@ -20,6 +20,7 @@ from lnbook.kernels.gpu._launch import (
     WIDE_BLOCK,
     block_size,
     check_gradient,
+    check_launch,
     check_rows,
     check_saved,
     kernel,
@@ -38,8 +39,13 @@ __all__ = ["layer_norm_backward", "layer_norm_forward"]
 
 @kernel
 def _scale_and_shift(
-    xhat: Any, weight: Any, bias: Any, columns: Any, width: tl.constexpr, computing: tl.constexpr
-) -> Any:
+    xhat: tl.tensor,
+    weight: tl.tensor,
+    bias: tl.tensor,
+    columns: tl.tensor,
+    width: tl.constexpr,
+    computing: tl.constexpr,
+) -> tl.tensor:
     y = xhat
     if weight is not None:
         y *= load_row(weight, columns, width, computing)
@@ -50,13 +56,13 @@ def _scale_and_shift(
 
 @kernel
 def _forward(
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    bias: Any,
-    y: Any,
-    mean: Any,
-    rstd: Any,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    bias: tl.tensor,
+    y: tl.tensor,
+    mean: tl.tensor,
+    rstd: tl.tensor,
     eps: tl.constexpr,
     width: tl.constexpr,
     computing: tl.constexpr,
@@ -80,13 +86,13 @@ def _forward(
 
 @kernel
 def _forward_wide(
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    bias: Any,
-    y: Any,
-    mean: Any,
-    rstd: Any,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    bias: tl.tensor,
+    y: tl.tensor,
+    mean: tl.tensor,
+    rstd: tl.tensor,
     eps: tl.constexpr,
     width: tl.constexpr,
     computing: tl.constexpr,
@@ -125,16 +131,16 @@ def _forward_wide(
 
 @kernel
 def _backward(
-    grad_output: Any,
-    grad_stride: Any,
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    mean: Any,
-    rstd: Any,
-    grad_input: Any,
-    parts: Any,
-    rows: Any,
+    grad_output: tl.tensor,
+    grad_stride: tl.tensor,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    mean: tl.tensor,
+    rstd: tl.tensor,
+    grad_input: tl.tensor,
+    parts: tl.tensor,
+    rows: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
@@ -167,15 +173,15 @@ def _backward(
 
 @kernel
 def _backward_wide(
-    grad_output: Any,
-    grad_stride: Any,
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    mean: Any,
-    rstd: Any,
-    grad_input: Any,
-    rests: Any,
+    grad_output: tl.tensor,
+    grad_stride: tl.tensor,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    mean: tl.tensor,
+    rstd: tl.tensor,
+    grad_input: tl.tensor,
+    rests: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
@@ -219,15 +225,15 @@ def _backward_wide(
 
 @kernel
 def _parts_of_wide_rows(
-    grad_output: Any,
-    grad_stride: Any,
-    x: Any,
-    x_stride: Any,
-    mean: Any,
-    rests: Any,
-    rstd: Any,
-    parts: Any,
-    rows: Any,
+    grad_output: tl.tensor,
+    grad_stride: tl.tensor,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    mean: tl.tensor,
+    rests: tl.tensor,
+    rstd: tl.tensor,
+    parts: tl.tensor,
+    rows: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
@@ -284,6 +290,11 @@ def layer_norm_forward(
 
         y, mean, rstd = layer_norm_forward(x, weight, bias, 1e-5)
         grads = layer_norm_backward(grad_output, x, weight, mean, rstd)
+
+    Example:
+        >>> x = torch.ones(0, 768)  # without rows, nothing is launched
+        >>> [one.shape for one in layer_norm_forward(x, None, None, 1e-5)]
+        [torch.Size([0, 768]), torch.Size([0]), torch.Size([0])]
     """
     check_rows(x, "layer_norm_forward", weight=weight, bias=bias)
     eps = checked_eps(eps, "layer_norm_forward")
@@ -294,6 +305,7 @@ def layer_norm_forward(
     rstd = torch.full_like(mean, torch.nan)
     if x.numel() == 0:
         return y.to(x.dtype), mean, rstd
+    check_launch(x, "layer_norm_forward")
     block = block_size(width, dtype, ROW_BYTES)
     run, block = (_forward, block) if block else (_forward_wide, WIDE_BLOCK)
     pointers = (None if one is None else one.contiguous() for one in (weight, bias))
@@ -348,6 +360,12 @@ def layer_norm_backward(
         TypeError: an argument has the wrong type.
         RuntimeError: the shapes, dtypes or devices don't match, or `x` is on a device that Triton
             doesn't run on; its subclass NotImplementedError if `x` is not floating-point.
+
+    Example:
+        >>> x, mean = torch.ones(0, 2), torch.ones(0)  # without rows, nothing is launched
+        >>> _, grad_weight, grad_bias = layer_norm_backward(x, x, None, mean, mean)
+        >>> grad_weight
+        tensor([0., 0.])
     """
     check_rows(x, "layer_norm_backward", weight=weight)
     check_gradient(grad_output, x, "layer_norm_backward")
@@ -357,6 +375,7 @@ def layer_norm_backward(
     if x.numel() == 0:
         zeros = torch.zeros(x.shape[1], dtype=parameter.dtype, device=x.device)
         return grad_input.to(x.dtype), zeros, zeros.clone()
+    check_launch(x, "layer_norm_backward")
     given = (with_dense_rows(grad_output), with_dense_rows(x), weight)
     with on_device_of(x):
         parts = _first_stage(*given, mean.contiguous(), rstd.contiguous(), grad_input)

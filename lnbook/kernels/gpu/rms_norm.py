@@ -19,6 +19,7 @@ from lnbook.kernels.gpu._launch import (
     WIDE_BLOCK,
     block_size,
     check_gradient,
+    check_launch,
     check_rows,
     check_saved,
     kernel,
@@ -37,11 +38,11 @@ __all__ = ["rms_norm_backward", "rms_norm_forward"]
 
 @kernel
 def _forward(
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    y: Any,
-    rstd: Any,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    y: tl.tensor,
+    rstd: tl.tensor,
     eps: tl.constexpr,
     width: tl.constexpr,
     computing: tl.constexpr,
@@ -61,11 +62,11 @@ def _forward(
 
 @kernel
 def _forward_wide(
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    y: Any,
-    rstd: Any,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    y: tl.tensor,
+    rstd: tl.tensor,
     eps: tl.constexpr,
     width: tl.constexpr,
     computing: tl.constexpr,
@@ -90,15 +91,15 @@ def _forward_wide(
 
 @kernel
 def _backward(
-    grad_output: Any,
-    grad_stride: Any,
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    rstd: Any,
-    grad_input: Any,
-    parts: Any,
-    rows: Any,
+    grad_output: tl.tensor,
+    grad_stride: tl.tensor,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    rstd: tl.tensor,
+    grad_input: tl.tensor,
+    parts: tl.tensor,
+    rows: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
@@ -125,13 +126,13 @@ def _backward(
 
 @kernel
 def _backward_wide(
-    grad_output: Any,
-    grad_stride: Any,
-    x: Any,
-    x_stride: Any,
-    weight: Any,
-    rstd: Any,
-    grad_input: Any,
+    grad_output: tl.tensor,
+    grad_stride: tl.tensor,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    weight: tl.tensor,
+    rstd: tl.tensor,
+    grad_input: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
@@ -161,13 +162,13 @@ def _backward_wide(
 
 @kernel
 def _parts_of_wide_rows(
-    grad_output: Any,
-    grad_stride: Any,
-    x: Any,
-    x_stride: Any,
-    rstd: Any,
-    parts: Any,
-    rows: Any,
+    grad_output: tl.tensor,
+    grad_stride: tl.tensor,
+    x: tl.tensor,
+    x_stride: tl.tensor,
+    rstd: tl.tensor,
+    parts: tl.tensor,
+    rows: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
@@ -215,6 +216,11 @@ def rms_norm_forward(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tens
 
         y, rstd = rms_norm_forward(x, weight, 1e-6)
         grad_input, grad_weight = rms_norm_backward(grad_output, x, weight, rstd)
+
+    Example:
+        >>> x = torch.ones(0, 768)  # without rows, nothing is launched
+        >>> [one.shape for one in rms_norm_forward(x, None, 1e-6)]
+        [torch.Size([0, 768]), torch.Size([0])]
     """
     check_rows(x, "rms_norm_forward", weight=weight)
     eps = checked_eps(eps, "rms_norm_forward")
@@ -224,6 +230,7 @@ def rms_norm_forward(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tens
     rstd = torch.full((rows,), torch.nan, dtype=dtype, device=x.device)
     if x.numel() == 0:
         return y.to(x.dtype), rstd
+    check_launch(x, "rms_norm_forward")
     weight = None if weight is None else weight.contiguous()
     block = block_size(width, dtype, ROW_BYTES)
     run, block = (_forward, block) if block else (_forward_wide, WIDE_BLOCK)
@@ -264,6 +271,12 @@ def rms_norm_backward(
         TypeError: an argument has the wrong type.
         RuntimeError: the shapes, dtypes or devices don't match, or `x` is on a device that Triton
             doesn't run on; its subclass NotImplementedError if `x` is not floating-point.
+
+    Example:
+        >>> x, rstd = torch.ones(0, 2), torch.ones(0)  # without rows, nothing is launched
+        >>> _, grad_weight = rms_norm_backward(x, x, None, rstd)
+        >>> grad_weight
+        tensor([0., 0.])
     """
     check_rows(x, "rms_norm_backward", weight=weight)
     check_gradient(grad_output, x, "rms_norm_backward")
@@ -271,7 +284,9 @@ def rms_norm_backward(
     parameter = x if weight is None else weight
     grad_input = torch.empty(x.shape, dtype=stored_dtype(x.dtype), device=x.device)
     if x.numel() == 0:
-        return grad_input.to(x.dtype), torch.zeros(x.shape[1], dtype=parameter.dtype, device=x.device)
+        zeros = torch.zeros(x.shape[1], dtype=parameter.dtype, device=x.device)
+        return grad_input.to(x.dtype), zeros
+    check_launch(x, "rms_norm_backward")
     given = (with_dense_rows(grad_output), with_dense_rows(x), weight)
     with on_device_of(x):
         parts = _first_stage(*given, rstd.contiguous(), grad_input)

@@ -1,0 +1,151 @@
+"""Runs Triton kernels in processes of their own: interpreted on the CPU, or compiled for a GPU.
+
+Triton decides when it's imported whether kernels are interpreted, and in the process of the tests,
+torch may have imported it already.
+"""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Worker:
+    """A process that calls functions of this module.
+
+    Attributes:
+        interpret: whether it runs kernels in Triton's interpreter.
+    """
+
+    def __init__(self, *, interpret: bool, **variables: str) -> None:
+        environment = {**os.environ, "TRITON_INTERPRET": str(int(interpret)), **variables}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            cwd=ROOT,
+        )
+
+    def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the function there; raise what it raises."""
+        pickle.dump((function.__name__, args, kwargs), self._process.stdin)
+        self._process.stdin.flush()
+        raised, result = pickle.load(self._process.stdout)
+        if raised:
+            raise result
+        return result
+
+    def stop(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def serve() -> None:
+    """Answer calls until the input ends."""
+    calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a kernel prints doesn't belong to the answers
+    while True:
+        try:
+            name, args, kwargs = pickle.load(calls)
+        except EOFError:
+            return
+        try:
+            answer = (False, globals()[name](*args, **kwargs))
+        except Exception as error:
+            answer = (True, error)
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+def layer_norm(x, weight, bias, eps, grad_output):
+    """The results of both passes: y, mean, rstd, and the three gradients."""
+    from lnbook.kernels import gpu
+
+    y, mean, rstd = gpu.layer_norm_forward(x, weight, bias, eps)
+    return y, mean, rstd, *gpu.layer_norm_backward(grad_output, x, weight, mean, rstd)
+
+
+def rms_norm(x, weight, eps, grad_output):
+    """The results of both passes: y, rstd, and the two gradients."""
+    from lnbook.kernels import gpu
+
+    y, rstd = gpu.rms_norm_forward(x, weight, eps)
+    return y, rstd, *gpu.rms_norm_backward(grad_output, x, weight, rstd)
+
+
+def call(name, *args):
+    """Any function of `lnbook.kernels.gpu`."""
+    from lnbook.kernels import gpu
+
+    return getattr(gpu, name)(*args)
+
+
+def compiled(module, kernel, types, constants, num_warps, architecture):
+    """Compile a kernel for an NVIDIA GPU, and say what it loads and what it needs.
+
+    Args:
+        module: the module of `lnbook.kernels.gpu`.
+        kernel: its name there.
+        types: Triton's type of each argument that isn't constant, by name.
+        constants: the values of the others; a dtype of the statistics as its name.
+        num_warps: groups of 32 threads for each program.
+        architecture: of the GPU, for example 90 for an H100.
+
+    Returns:
+        The lines of PTX, the assembly language, that load from global memory, and bytes of stack
+        for each thread, which are used when the registers don't suffice.
+    """
+    import importlib
+
+    import triton
+    from triton import language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    function = getattr(importlib.import_module(f"lnbook.kernels.gpu.{module}"), kernel)
+    names = function.arg_names
+    constants = {
+        name: getattr(tl, value) if name == "computing" else value
+        for name, value in constants.items()
+    }
+    aligned = [n for n in names if types.get(n, "").startswith("*") or n.endswith("_stride")]
+    source = ASTSource(
+        function,
+        {name: "constexpr" if name in constants else types[name] for name in names},
+        constexprs={(names.index(name),): value for name, value in constants.items()},
+        attrs={
+            (names.index(name),): [["tt.divisibility", 16]]
+            for name in aligned
+            if name not in constants
+        },
+    )
+    target = GPUTarget("cuda", architecture, 32)
+    assembly = triton.compile(source, target=target, options={"num_warps": num_warps}).asm
+    loads = re.findall(r"\bld\.global\S*", assembly["ptx"])
+    return loads, _stack_bytes(assembly["cubin"])
+
+
+def _stack_bytes(program):
+    import triton
+
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(program)
+        file.flush()
+        told = subprocess.run(
+            [tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True
+        ).stdout
+    return int(re.search(r"\bSTACK:(\d+)", told)[1])
+
+
+if __name__ == "__main__":
+    serve()

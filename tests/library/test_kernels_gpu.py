@@ -1,0 +1,390 @@
+"""The Triton kernels, without a GPU: interpreted against NumPy in float64, and compiled.
+
+A worker is a process of its own; see `tests.helpers.triton_worker`.
+"""
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from lnbook import functional, reference
+from lnbook.kernels.gpu import layer_norm_backward, layer_norm_forward, rms_norm_forward
+from lnbook.kernels.gpu._launch import BACKWARD_ROW_BYTES, ROW_BYTES, block_size, warps
+from tests.helpers import triton_worker
+from tests.helpers.triton_worker import Worker
+
+# Triton exists for Linux only.
+needs_triton = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton isn't installed"
+)
+EPS = 0.3
+NAN, INF = float("nan"), float("inf")
+# The rounding of the result, and of a sum of a few numbers.
+TOLERANCES = {
+    torch.float64: 4e-15,
+    torch.float32: 2e-6,
+    torch.float16: 2**-10,
+    torch.bfloat16: 2**-7,
+}
+DTYPES = list(TOLERANCES)
+
+
+@pytest.fixture(scope="module")
+def interpreted() -> Iterator[Worker]:
+    worker = Worker(interpret=True)
+    yield worker
+    worker.stop()
+
+
+@pytest.fixture(scope="module")
+def compiling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    worker = Worker(interpret=False, TRITON_CACHE_DIR=str(tmp_path_factory.mktemp("triton")))
+    yield worker
+    worker.stop()
+
+
+def random_case(rows, width, dtype=torch.float64, parameter_dtype=None, seed=0):
+    """Return x with a nonzero mean, weight, bias and upstream gradient."""
+    rng = np.random.default_rng(seed)
+    x = torch.tensor(2.0 * rng.standard_normal((rows, width)) + 3.0).to(dtype)
+    weight, bias = torch.tensor(rng.standard_normal((2, width))).to(parameter_dtype or dtype)
+    return x, weight, bias, torch.tensor(rng.standard_normal((rows, width))).to(dtype)
+
+
+def float64(tensor):
+    return None if tensor is None else tensor.double().numpy()
+
+
+def check_layer_norm(results, x, weight, bias, grad_output):
+    y, mean, rstd, *grads = results
+    width, tolerance = x.shape[1], TOLERANCES[x.dtype]
+    exact = [float64(t) for t in (x, weight, bias, grad_output)]
+    expected = [reference.layer_norm(exact[0], width, *exact[1:3], EPS)]
+    expected += reference.layer_norm_backward(exact[3], exact[0], width, exact[1], EPS)
+    for found, right in zip((y, *grads), expected, strict=True):
+        scale = max(np.abs(right).max(), 1e-3)
+        np.testing.assert_allclose(float64(found), right, rtol=0, atol=scale * tolerance)
+    statistics = TOLERANCES[torch.promote_types(x.dtype, torch.float32)]
+    np.testing.assert_allclose(mean, exact[0].mean(1), rtol=statistics)
+    np.testing.assert_allclose(rstd, 1 / np.sqrt(exact[0].var(1) + EPS), rtol=statistics)
+    parameters = x.dtype if weight is None else weight.dtype
+    assert [t.dtype for t in (y, *grads)] == [x.dtype, x.dtype, parameters, parameters]
+
+
+def check_rms_norm(results, x, weight, grad_output):
+    y, rstd, *grads = results
+    width, tolerance = x.shape[1], TOLERANCES[x.dtype]
+    exact = [float64(t) for t in (x, weight, grad_output)]
+    expected = [reference.rms_norm(exact[0], width, exact[1], EPS)]
+    expected += reference.rms_norm_backward(exact[2], exact[0], width, exact[1], EPS)
+    for found, right in zip((y, *grads), expected, strict=True):
+        scale = max(np.abs(right).max(), 1e-3)
+        np.testing.assert_allclose(float64(found), right, rtol=0, atol=scale * tolerance)
+    statistics = TOLERANCES[torch.promote_types(x.dtype, torch.float32)]
+    np.testing.assert_allclose(rstd, 1 / np.sqrt((exact[0] ** 2).mean(1) + EPS), rtol=statistics)
+    parameter = x.dtype if weight is None else weight.dtype
+    assert [t.dtype for t in (y, *grads)] == [x.dtype, x.dtype, parameter]
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("rows", "width"), [(1, 1), (5, 2), (9, 100), (3, 256), (6, 257), (4, 768)]
+)
+def test_both_norms_equal_numpy(interpreted, rows, width, dtype):
+    x, weight, bias, grad = random_case(rows, width, dtype)
+    results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+    check_layer_norm(results, x, weight, bias, grad)
+    check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_rows_wider_than_a_block_go_through_a_loop(interpreted, dtype):
+    width = 3 * ROW_BYTES // 4 // 2 + 7
+    for limit in (ROW_BYTES, BACKWARD_ROW_BYTES):
+        assert block_size(width, torch.float32, limit) == 0
+    x, weight, bias, grad = random_case(6, width, dtype)
+    results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+    check_layer_norm(results, x, weight, bias, grad)
+    check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
+    results = interpreted(triton_worker.layer_norm, x, None, None, EPS, grad)
+    check_layer_norm(results, x, None, None, grad)
+    check_rms_norm(interpreted(triton_worker.rms_norm, x, None, EPS, grad), x, None, grad)
+
+
+@needs_triton
+def test_a_row_may_fit_forward_and_not_backward(interpreted):
+    width = BACKWARD_ROW_BYTES // 8 + 1  # in float64
+    assert block_size(width, torch.float64, ROW_BYTES)
+    assert not block_size(width, torch.float64, BACKWARD_ROW_BYTES)
+    x, weight, bias, grad = random_case(2, width)
+    results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+    check_layer_norm(results, x, weight, bias, grad)
+
+
+@needs_triton
+@pytest.mark.parametrize("has_weight", [True, False])
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "parameter_dtype"),
+    [(torch.float32, torch.float32), (torch.bfloat16, torch.float32)],
+)
+def test_weight_and_bias_are_optional_and_may_be_float32(
+    interpreted, has_weight, has_bias, dtype, parameter_dtype
+):
+    x, weight, bias, grad = random_case(5, 24, dtype, parameter_dtype)
+    weight, bias = weight if has_weight else None, bias if has_bias else None
+    results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+    check_layer_norm(results, x, weight, bias, grad)
+    check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    "layout",
+    [
+        lambda t: t[:, 1:-1],  # rows with gaps between them
+        lambda t: t[::2],
+        lambda t: t[:, ::2],  # elements with gaps
+        lambda t: t.t(),
+        lambda t: t[:1].expand(4, -1),
+    ],
+)
+def test_tensors_need_not_be_contiguous(interpreted, layout):
+    x, _, _, grad = random_case(12, 20)
+    x, grad = layout(x), layout(grad)
+    weight, bias = random_case(2, 2 * x.shape[1], seed=1)[1:3]
+    weight, bias = weight[::2], bias[::2]
+    results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+    check_layer_norm(results, x, weight, bias, grad)
+    assert results[0].is_contiguous()
+    assert results[3].is_contiguous()
+    check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (0, 0)])
+def test_empty_matrices(interpreted, shape, dtype):
+    x, weight, bias, grad = random_case(*shape, dtype)
+    y, mean, rstd, dx, dweight, dbias = interpreted(
+        triton_worker.layer_norm, x, weight, bias, EPS, grad
+    )
+    assert y.shape == dx.shape == shape
+    assert mean.shape == rstd.shape == shape[:1]
+    assert torch.equal(dweight, torch.zeros_like(weight))
+    assert torch.equal(dbias, torch.zeros_like(weight))
+    y, rstd, dx, dweight = interpreted(triton_worker.rms_norm, x, weight, EPS, grad)
+    assert y.shape == dx.shape == shape
+    assert torch.equal(dweight, torch.zeros_like(weight))
+
+
+def special_rows(width, dtype):
+    """Rows that a careless kernel gets wrong, and how many of them."""
+    base = np.random.default_rng(3).standard_normal(width)
+    largest = torch.finfo(dtype).max
+    far = 1 / torch.finfo(dtype).eps / 8  # a deviation of an eighth of the mean's last digit
+    rows = [np.full(width, 0.1), np.full(width, -largest / width / 2), np.zeros(width)]
+    rows += [base + far, 1e3 * base + far, np.where(np.arange(width) == 3, NAN, base)]
+    rows += [np.where(np.arange(width) == 5, INF, base), np.full(width, largest)]
+    rows += [base * largest**0.6, base * 1e-30]
+    return torch.tensor(np.array(rows)).to(dtype)
+
+
+@needs_triton
+@pytest.mark.parametrize("eps", [0.0, 1e-5])
+@pytest.mark.parametrize(
+    ("width", "dtype"),
+    [(12, torch.float32), (12, torch.float64), (100, torch.float32), (20000, torch.float32)],
+)
+def test_special_rows_are_those_of_the_plain_function(interpreted, width, dtype, eps):
+    x = special_rows(width, dtype)
+    weight, bias, grad = random_case(len(x), width, dtype)[1:]
+    found = interpreted(triton_worker.layer_norm, x, weight, bias, eps, grad)
+    expected = functional.layer_norm(x, (width,), weight, bias, eps)
+    dx, *_ = functional.layer_norm_backward(grad, x, (width,), weight, eps)
+    tolerance = TOLERANCES[dtype]
+    for ours, right in ((found[0], expected), (found[3], dx)):
+        assert torch.equal(ours.isnan(), right.isnan())
+        for one, other in zip(ours, right, strict=True):
+            scale = float(other.nan_to_num().abs().max())
+            torch.testing.assert_close(
+                one, other, rtol=0, atol=4 * scale * tolerance, equal_nan=True
+            )
+    if eps:
+        assert all(torch.equal(found[0][i], bias) for i in range(3))
+    else:
+        assert found[0][:3].isnan().all()
+    rms = interpreted(triton_worker.rms_norm, x, weight, eps, grad)
+    right = functional.rms_norm(x, (width,), weight, eps)
+    assert torch.equal(rms[0].isnan(), right.isnan())
+    torch.testing.assert_close(rms[0], right, rtol=8 * tolerance, atol=0, equal_nan=True)
+
+
+@needs_triton
+def test_bfloat16_results_are_rounded_once_and_to_the_nearest(interpreted):
+    x, weight, bias, grad = random_case(8, 300, torch.bfloat16)
+    found = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+    wide = (t.float() for t in (x, weight, bias))
+    in_float32 = interpreted(triton_worker.layer_norm, *wide, EPS, grad.float())
+    for half, full in zip(found, in_float32, strict=True):
+        assert torch.equal(half, full.to(half.dtype))
+
+
+@needs_triton
+def test_sums_over_rows_stay_exact_in_bfloat16(interpreted):
+    """Hundreds of rows: a sum in 16 bits would be off by several percent."""
+    x, weight, bias, grad = random_case(400, 8, torch.bfloat16)
+    *_, dweight, dbias = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+    expected = reference.layer_norm_backward(float64(grad), float64(x), 8, float64(weight), EPS)
+    for found, right in zip((dweight, dbias), expected[1:], strict=True):
+        assert np.abs(float64(found) - right).max() < 2**-8 * np.abs(right).max()
+
+
+@needs_triton
+def test_results_are_the_same_bit_for_bit(interpreted):
+    case = random_case(30, 200, torch.float32)
+    first, second = (
+        interpreted(triton_worker.layer_norm, *case[:3], EPS, case[3]) for _ in range(2)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+# Compiled for GPUs of compute capability 8.0 (A100) and 9.0 (H100), which needs no GPU.
+
+POINTERS = ["x", "weight", "bias", "y", "grad_output", "grad_input"]
+COMPUTED = ["mean", "rstd", "parts", "rests"]
+FORWARD = {"eps": 1e-5}
+KERNELS = [
+    ("layer_norm", "_forward", FORWARD),
+    ("layer_norm", "_backward", {}),
+    ("rms_norm", "_forward", FORWARD),
+    ("rms_norm", "_backward", {}),
+]
+WIDE_KERNELS = [
+    ("layer_norm", "_forward_wide", FORWARD),
+    ("layer_norm", "_backward_wide", {}),
+    ("layer_norm", "_parts_of_wide_rows", {}),
+    ("rms_norm", "_forward_wide", FORWARD),
+    ("rms_norm", "_backward_wide", {}),
+    ("rms_norm", "_parts_of_wide_rows", {}),
+]
+TRITON = {
+    torch.float16: "fp16",
+    torch.bfloat16: "bf16",
+    torch.float32: "fp32",
+    torch.float64: "fp64",
+}
+
+
+def compiled(worker, module, kernel, more, dtype, width, block, architecture):
+    computing = "float64" if dtype == torch.float64 else "float32"
+    types = dict.fromkeys(POINTERS, f"*{TRITON[dtype]}")
+    types |= dict.fromkeys(COMPUTED, "*fp64" if computing == "float64" else "*fp32")
+    types |= dict.fromkeys(("x_stride", "grad_stride", "rows"), "i32")
+    constants = {"width": width, "block": block, "computing": computing, **more}
+    return worker(
+        triton_worker.compiled, module, kernel, types, constants, warps(block), architecture
+    )
+
+
+@needs_triton
+@pytest.mark.parametrize("architecture", [80, 90])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("module", "kernel", "more"), KERNELS)
+def test_the_largest_block_compiles_and_stays_in_registers(
+    compiling, module, kernel, more, dtype, architecture
+):
+    limit = ROW_BYTES if kernel == "_forward" else BACKWARD_ROW_BYTES
+    width = limit // (8 if dtype == torch.float64 else 4)
+    block = block_size(width, torch.promote_types(dtype, torch.float32), limit)
+    assert block == width
+    _, stack = compiled(compiling, module, kernel, more, dtype, width, block, architecture)
+    assert stack <= 16  # bytes for each thread; a block of twice the size takes a thousand
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("module", "kernel", "more"), WIDE_KERNELS)
+def test_the_kernels_for_wide_rows_compile(compiling, module, kernel, more, dtype):
+    _, stack = compiled(compiling, module, kernel, more, dtype, 40000, 4096, 90)
+    assert stack == 0
+
+
+@needs_triton
+@pytest.mark.parametrize(("weight", "bias"), [(True, True), (True, False), (False, False)])
+def test_each_element_is_loaded_once(compiling, weight, bias):
+    """4 warps of 32 threads load 4 elements at a time: 2 loads of each row of 1024."""
+    missing = {"weight": None} if not weight else {}
+    missing |= {"bias": None} if not bias else {}
+    given = (torch.float32, 1024, 1024, 90)
+    loads, _ = compiled(compiling, "layer_norm", "_forward", FORWARD | missing, *given)
+    assert len(loads) == 2 * (1 + weight + bias)
+    assert all("v4.b32" in load for load in loads)
+    missing.pop("bias", None)
+    loads, _ = compiled(compiling, "layer_norm", "_backward", missing, *given)
+    assert sum("v4.b32" in load for load in loads) == 2 * (2 + weight)
+
+
+@needs_triton
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_second_stage_compiles(compiling, count):
+    types = dict.fromkeys(("parts", "first_sum", "second_sum"), "*fp32") | {"count": "i32"}
+    constants = {"width": 1000, "tile_rows": 128, "tile_columns": 16}
+    constants |= {"second_sum": None} if count == 1 else {}
+    _, stack = compiling(triton_worker.compiled, "_parts", "_second_stage", types, constants, 4, 90)
+    assert stack == 0
+
+
+# Bad input.
+
+
+@needs_triton
+def test_a_cpu_needs_the_interpreter(compiling):
+    x = torch.ones(2, 3)
+    for name, args in [
+        ("layer_norm_forward", (x, None, None, EPS)),
+        ("layer_norm_backward", (x, x, None, x[:, 0], x[:, 0])),
+        ("rms_norm_forward", (x, None, EPS)),
+        ("rms_norm_backward", (x, x, None, x[:, 0])),
+    ]:
+        with pytest.raises(RuntimeError, match=f"{name}: expected x on a CUDA device.* cpu.*INTER"):
+            compiling(triton_worker.call, name, *args)
+
+
+def test_without_triton_everything_can_be_imported_and_a_call_says_what_is_missing():
+    code = """
+import sys
+sys.modules["triton"] = None  # importing it raises ImportError
+import torch, lnbook.kernels.gpu as gpu
+x, r = torch.ones(2, 3), torch.ones(2)
+for call in (
+    lambda: gpu.layer_norm_forward(x, None, None, 1e-5),
+    lambda: gpu.layer_norm_backward(x, x, None, r, r),
+    lambda: gpu.rms_norm_forward(x, None, 1e-5),
+    lambda: gpu.rms_norm_backward(x, x, None, r),
+):
+    try:
+        call()
+    except ImportError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        assert "expected Triton to be installed, but" in line
+        assert line.endswith('On Linux, install it with: pip install "lnbook[gpu]"')
+
+
+def test_without_rows_nothing_needs_a_gpu():
+    x = torch.ones(0, 3)
+    assert [t.shape for t in layer_norm_forward(x, None, None, EPS)] == [(0, 3), (0,), (0,)]
+    assert [t.shape for t in rms_norm_forward(x, None, EPS)] == [(0, 3), (0,)]
+    assert [float(t.sum()) for t in layer_norm_backward(x, x, None, x[:, 0], x[:, 0])] == [0, 0, 0]
