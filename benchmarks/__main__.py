@@ -2,9 +2,12 @@
 
 Each script is named after its record and has a function `measure()` that returns the measurements.
 A script that times code sets `PROCESSES`: it runs that many times, a few minutes apart, and the
-records are pooled. The memory that a process was given and the cores it runs on can affect times
-more than anything that happens during the run, and the machine's load changes from minute to
-minute, so the spread within one process doesn't tell the whole story.
+records are pooled. How a process got its memory and which cores it runs on can affect times more
+than anything that happens during the run, and the machine's load changes from minute to minute, so
+the spread within one process isn't enough.
+
+A script that needs a special machine has a function `missing()`, which returns what this one lacks,
+or None.
 """
 
 import argparse
@@ -68,6 +71,12 @@ def main() -> None:
     for name in options.name or names():
         start = time.perf_counter()
         script = importlib.import_module(f"benchmarks.{name.replace('/', '.')}")
+        reason = script.missing() if hasattr(script, "missing") else None
+        if reason is not None and options.name:
+            sys.exit(f"error: {name} was not measured: {reason}")
+        if reason is not None:
+            print(f"{name}: not measured, since {reason}", flush=True)
+            continue
         if hasattr(script, "PROCESSES") and not options.once:
             measure_again_and_again(name, script.PROCESSES, options.pause)
         else:

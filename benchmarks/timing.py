@@ -94,7 +94,7 @@ def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Tim
             samples[name].append(_sample(ways[name], calls[name]))
         order.append(order.pop(0))  # so that no way always runs after the same one
     base = next(iter(samples.values()))
-    return [_timing(name, seconds, base) for name, seconds in samples.items()]
+    return [summarize(name, seconds, base) for name, seconds in samples.items()]
 
 
 def table(timings: Sequence[Timing]) -> str:
@@ -142,7 +142,8 @@ def _sample(way: Callable[[], Any], calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def _timing(name: str, seconds: Sequence[float], base: Sequence[float]) -> Timing:
+def summarize(name: str, seconds: Sequence[float], base: Sequence[float]) -> Timing:
+    """Return the median of some samples, and their ratios to those of the first way."""
     ratios = [mine / others for mine, others in zip(seconds, base, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return Timing(name, 1e3 * statistics.median(seconds), middle, low, high)

@@ -1,0 +1,1 @@
+"""Measurements for `book/practice/gpu-kernel.md`; see `benchmarks.__main__`."""
