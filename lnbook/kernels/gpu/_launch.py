@@ -21,7 +21,7 @@ except ImportError as error:
 else:
     _WHY_MISSING = None
 
-__all__ = ["kernel", "tl"]
+__all__ = ["kernel", "tl", "triton"]
 
 # A row in registers: 64 KiB for one array, a quarter of what a multiprocessor of a GPU has.
 ROW_BYTES = 65536

@@ -30,6 +30,7 @@ from lnbook.chapters.lstm.cell import figures as cell
 from lnbook.chapters.lstm.training import figures as lstm_training
 from lnbook.chapters.practice.cpu_kernel import figures as cpu_kernel
 from lnbook.chapters.practice.many_devices import figures as many_devices
+from lnbook.chapters.practice.gpu_kernel import figures as gpu_kernel
 from lnbook.chapters.practice.myths import figures as myths
 from lnbook.chapters.practice.recipes import figures as recipes
 from lnbook.chapters.practice.speed import figures as speed
@@ -152,6 +153,11 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (recipes.gains_over_training, (RUNS[0], dict.fromkeys("abcd", GAINS)), "but got 4"),
     (recipes.gains_over_training, (RUNS[0], {"a": GAINS[0]}), r"\(S, 3\), but got \(3,\)"),
     (recipes.gains_over_training, (RUNS[0], {"a": [[1.0]]}), r"\(S, 3\), but got \(1, 1\)"),
+    (gpu_kernel.careless_scale, ([2, 3], [1.0]), r"as scales, but got \(2,\) and \(1,\)"),
+    (gpu_kernel.programs, (2, 5, 4), "a block of at least 5, but got 4"),
+    (gpu_kernel.two_stages, (2, 4, 3, 2), "1 to 2 programs, but got 3"),
+    (gpu_kernel.two_stages, (9, 4, 7, 2), "1 to 6 programs, but got 7"),
+    (gpu_kernel.two_stages, (4, 6, 2, 4), "tiles that divide 6, but got 4"),
     (speed.roofline, (50.0, 200.0, {"a": (0.0, 1.0)}), "positive numbers, but got 0"),
     (speed.roofline, (50.0, 200.0, {}), "at least one point, but got none"),
     (speed.counted_and_measured, ({}, "copies"), "at least one row, but got none"),

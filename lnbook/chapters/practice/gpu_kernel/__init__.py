@@ -1,0 +1,1 @@
+"""What `book/practice/gpu-kernel.md` imports."""

@@ -1,0 +1,185 @@
+"""The checkers of the chapter on GPU kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lnbook import reference
+from lnbook.chapters.practice.gpu_kernel.experiments import require_triton
+from lnbook.chapters.shared.checker import NotYet, as_array, as_count, checker, judge, running
+
+__all__ = ["check_launch", "check_rms_kernel", "check_shrinking"]
+
+Array = NDArray[np.float64]
+
+WIDTH, BLOCK, PROGRAMS = 5000, 8192, 264
+PARTS = 2 * PROGRAMS * WIDTH * 4
+
+
+@checker
+def check_launch(block: Any = None, masked: Any = None, parts: Any = None) -> str:
+    """Check the sizes of a launch for rows of 5000 features in bfloat16.
+
+    Args:
+        block: the size of a program's block.
+        masked: how many of a block's elements are masked.
+        parts: bytes of the sums that 264 programs write in the first stage of the backward pass.
+
+    Example:
+        >>> check_launch(block=5000)
+        Not yet. block: a block has to be a power of two.
+    """
+    given = as_count(block, "block")
+    if given & (given - 1):
+        raise NotYet("block: a block has to be a power of two.")
+    if given < WIDTH:
+        raise NotYet(f"block: the row has {WIDTH} elements, and they don't all fit.")
+    if given > BLOCK:
+        raise NotYet("block: a smaller power of two is enough.")
+    given = as_count(masked, "masked")
+    if given == WIDTH:
+        raise NotYet("masked: that's how many are not masked.")
+    if given != BLOCK - WIDTH:
+        raise NotYet("masked: the elements of the block that are beyond the end of the row.")
+    given = as_count(parts, "parts")
+    mistakes = {
+        PARTS // 2: "parts: twice that. Either you counted only one of the two parameters, or you "
+        "took bfloat16: sums are kept in float32.",
+        PARTS // 4: "parts: there are two parameters, and sums are kept in float32, 4 bytes each.",
+        2 * PROGRAMS * BLOCK * 4: "parts: masked elements aren't stored.",
+        PARTS // 4 // 2: "parts: that's a number of elements of one parameter. How many bytes?",
+    }
+    if given in mistakes:
+        raise NotYet(mistakes[given])
+    if given != PARTS:
+        raise NotYet("parts: parameters times programs times columns times bytes.")
+    return f"{PARTS / 1e6:.1f} MB, however many rows there are."
+
+
+ROWS, NARROW, EPS, GUARD = 3, 6, 0.25, 7.0
+
+
+@checker
+def check_rms_kernel(kernel: Any) -> str:
+    """Check a Triton kernel that computes RMSNorm, one row per program.
+
+    Args:
+        kernel: takes `(x, weight, y, eps, WIDTH, BLOCK)`, the last three as `tl.constexpr`.
+
+    Raises:
+        NoTritonError: Triton isn't installed, or was imported without `TRITON_INTERPRET=1`.
+
+    Example:
+        >>> check_rms_kernel(...)
+        Not yet. Your kernel is still missing.
+    """
+    if kernel is ... or kernel is None:
+        raise NotYet("Your kernel is still missing.")
+    require_triton()
+    if not hasattr(kernel, "run"):
+        raise NotYet("Your function isn't a kernel yet: put `@triton.jit` above it.")
+    rng = np.random.default_rng(8)
+    x, weight = rng.normal(1.0, 2.0, (ROWS, NARROW)), rng.normal(size=NARROW)
+    # Beyond the matrix there's NaN to read, and a guard that nobody may overwrite.
+    memory = torch.full((ROWS * NARROW + 2,), torch.nan, dtype=torch.float64)
+    memory[: ROWS * NARROW] = torch.tensor(x).flatten()
+    target = torch.full_like(memory, GUARD)
+    weights = torch.cat((torch.tensor(weight), torch.full((2,), torch.nan, dtype=torch.float64)))
+    with running("Your kernel"), np.errstate(all="ignore"):
+        kernel[(ROWS,)](memory, weights, target, EPS, NARROW, 8)
+    _judge_rms(target, x, weight)
+    return "Each program reads its row once and writes it once."
+
+
+def _judge_rms(target: torch.Tensor, x: Array, weight: Array) -> None:
+    y = target[: ROWS * NARROW].reshape(ROWS, NARROW).numpy()
+    if (target == GUARD).all():
+        raise NotYet("Your kernel stores nothing.")
+    if not (target[ROWS * NARROW :] == GUARD).all():
+        raise NotYet("Your kernel writes beyond the end of its row. `tl.store` takes a mask, too.")
+    if np.isnan(y).any():
+        raise NotYet(
+            "There's NaN in the result: your kernel reads beyond the end of the matrix. Give "
+            "`tl.load` a mask, and `other=0.0`."
+        )
+    judge(
+        y,
+        reference.rms_norm(x, NARROW, weight, EPS),
+        _wrong_rms(x, weight),
+        otherwise="The values are wrong. Compare one row with `reference.rms_norm`.",
+    )
+
+
+def _wrong_rms(x: Array, weight: Array) -> dict[str, Array]:
+    total = (x**2).sum(1, keepdims=True)
+    square, y = total / NARROW, weight * x
+    centered = x - x.mean(1, keepdims=True)
+    return {
+        "You divided by the size of the block. The mean is over WIDTH elements.": (
+            y / np.sqrt(total / 8 + EPS)
+        ),
+        "The squares are summed, not averaged: divide by WIDTH.": y / np.sqrt(total + EPS),
+        "You subtracted the mean. RMSNorm doesn't.": (
+            weight * centered / np.sqrt((centered**2).mean(1, keepdims=True) + EPS)
+        ),
+        "eps is missing inside the square root.": y / np.sqrt(square),
+        "eps belongs inside the square root.": y / (np.sqrt(square) + EPS),
+        "The weight is missing.": x / np.sqrt(square + EPS),
+        "You divided by the mean square. Take its square root.": y / (square + EPS),
+        "You multiplied by the root mean square. Divide by it.": y * np.sqrt(square + EPS),
+    }
+
+
+CASES = np.array([(768, 1024, 1.0, 1.0), (5, 8, 2.0, 0.5), (100, 128, -3.0, 1.5), (64, 64, 9.0, 2)])
+
+
+@checker
+def check_shrinking(factor: Callable[[int, int, float, float], float]) -> str:
+    r"""Check a formula for the outputs of a kernel that forgets the mask after centering.
+
+    Args:
+        factor: takes the width, the size of the block, and the mean and the standard deviation of a
+            row, and returns the standard deviation of the outputs, without :math:`\epsilon`.
+
+    Example:
+        >>> check_shrinking(lambda width, block, mean, deviation: 1.0)
+        Not yet. A correct kernel gives that. What do the masked elements add to the variance?
+    """
+    with running("Your formula"):
+        answers = [
+            as_array(factor(int(w), int(b), float(m), float(s)), (), "Your factor")
+            for w, b, m, s in CASES
+        ]
+    width, block, mean, deviation = CASES.T
+    more = (block - width) * mean**2  # what the masked elements add to the sum of squares
+    right = deviation / np.sqrt(deviation**2 + more / width)
+    judge(
+        np.array(answers),
+        right,
+        {
+            "A correct kernel gives that. What do the masked elements add to the variance?": (
+                np.ones(4)
+            ),
+            "That's upside down: a variance that's too large makes the outputs smaller.": 1 / right,
+            "That's the square of it: outputs are divided by the root of the variance.": right**2,
+            "The kernel divides the sum of squares by the width, not by the size of the block.": (
+                deviation / np.sqrt((width * deviation**2 + more) / block)
+            ),
+            "After centering, a masked element isn't 0, and it isn't the mean: what is 0 - mean, "
+            "squared?": deviation / np.sqrt(np.abs(deviation**2 + (block - width) * mean / width)),
+            "Every element of the block counts in your formula as if it were masked.": (
+                deviation / np.sqrt(deviation**2 + block * mean**2 / width)
+            ),
+            "The masked elements add to the sum of squares. Divide that by the width.": (
+                deviation / np.sqrt(deviation**2 + more)
+            ),
+        },
+        otherwise="Add up the squares of the block after centering: those of the row, and those of "
+        "the masked elements. Then divide by the width.",
+    )
+    return "The further a row's mean is from 0, the smaller its outputs become."

@@ -1,0 +1,100 @@
+"""The experiments on GPU kernels."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lnbook import measurements
+from lnbook.chapters.practice.gpu_kernel import experiments
+
+needs_triton = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton isn't installed"
+)
+MODULE = "from lnbook.chapters.practice.gpu_kernel import experiments as gpu\n"
+
+
+def run(code: str) -> str:
+    """What a new Python prints: whether Triton interprets is decided when it's imported."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@needs_triton
+def test_a_careless_kernel_is_right_only_at_powers_of_two() -> None:
+    set_up = "import os, json; os.environ['TRITON_INTERPRET'] = '1'\n" + MODULE
+    found = json.loads(
+        run(set_up + "print(json.dumps(list(gpu.careless_scale([64, 768, 65, 2], 3.0, 2.0))))")
+    )
+    blocks = np.array([1.0, 1024 / 768, 128 / 65, 1.0])
+    assert found == pytest.approx(2 / np.sqrt(4 + (blocks - 1) * 9))
+
+
+NO_TRITON = "import sys; sys.modules['triton'] = None\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (NO_TRITON, "Triton isn't installed, so this chapter can be read here, but not run."),
+        pytest.param("import triton\n", "imported before TRITON_INTERPRET", marks=needs_triton),
+    ],
+)
+@pytest.mark.parametrize("call", ["gpu.require_triton()", "gpu.careless_scale([3], 1.0, 1.0)"])
+def test_one_message_says_why_the_chapter_cannot_be_run(before, words, call) -> None:
+    code = (
+        f"import os; os.environ.pop('TRITON_INTERPRET', None)\n{before}{MODULE}"
+        f"try:\n    {call}\nexcept gpu.NoTritonError as error:\n"
+        "    [line] = error._render_traceback_()\n    print(line)"
+    )
+    assert words in run(code)
+
+
+@needs_triton
+def test_a_compiled_kernel_reads_and_writes_each_array_once() -> None:
+    counts = experiments.compiled_accesses(4096)
+    once = 4096 // 4 // counts["threads"]
+    assert counts["loads"] == 3 * once  # the row, the weight and the bias
+    assert counts["stores"] == once
+
+
+@pytest.mark.parametrize("width", [0, 512, 1025])
+def test_a_width_whose_accesses_are_not_counted(width) -> None:
+    with pytest.raises(ValueError, match=f"at least 1024, but got {width}"):
+        experiments.compiled_accesses(width)
+
+
+def test_without_a_record_there_is_none(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(measurements, "FOLDER", tmp_path)
+    assert experiments.read_record() is None
+    measurements.write(experiments.RECORD, [{"norm": "LayerNorm"}])
+    assert experiments.read_record().measurements == [{"norm": "LayerNorm"}]
+
+
+def test_times_are_found_by_norm_pass_and_dtype() -> None:
+    def measured(norm, passes, width, dtype, ours):
+        ways = {"native": 4.0, "compiled": 3.0, "Triton": ours, "copy": 1.0}
+        return {
+            "norm": norm,
+            "passes": passes,
+            "shape": [8, width],
+            "dtype": dtype,
+            "arrays": 3 if passes == "backward" else 2,
+            "timings": [{"name": name, "milliseconds": ms} for name, ms in ways.items()],
+        }
+
+    record = measurements.Record(
+        {},
+        [
+            measured("LayerNorm", "backward", 256, "float32", 2.0),
+            measured("LayerNorm", "backward", 512, "float32", 1.5),
+            measured("LayerNorm", "forward", 256, "float32", 9.0),
+            measured("RMSNorm", "backward", 256, "float32", 9.0),
+            measured("LayerNorm", "backward", 256, "bfloat16", 9.0),
+        ],
+    )
+    found = experiments.gpu_times(record, "LayerNorm", "backward", "float32")
+    assert found == {256: (0.5, 2 / 3, 0.75), 512: (0.375, 0.5, 1.0)}
