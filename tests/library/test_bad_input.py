@@ -25,6 +25,7 @@ from torch.nn.utils.rnn import pack_sequence
 from lnbook import functional, layers, measurements, notebook, recurrent, reference, training
 from lnbook import transformer as tf
 from lnbook.data import adding, digits, text
+from lnbook.kernels import gpu
 from lnbook.layers import BatchNorm1d, BatchNorm2d, DyT, LayerNorm, LayerNorm2d, RMSNorm
 from lnbook.notebook import worked
 from lnbook.recurrent import LayerNormLSTM, LayerNormLSTMCell, parameter_shapes
@@ -212,6 +213,63 @@ def of_rows() -> Iterator[Row]:
 
 
 IMAGE = numbers(2, 4, 3)
+
+
+# The GPU kernels check their input before they need a GPU.
+
+
+def of_gpu_kernels() -> Iterator[Row]:
+    x, r = numbers(3, 4), numbers(3)
+    forwards = {
+        gpu.layer_norm_forward: lambda x, w=None, eps=0.1: gpu.layer_norm_forward(x, w, None, eps),
+        gpu.rms_norm_forward: lambda x, w=None, eps=0.1: gpu.rms_norm_forward(x, w, eps),
+    }
+    backwards = {
+        gpu.layer_norm_backward: lambda dy, x=x, w=None, r=r: gpu.layer_norm_backward(
+            dy, x, w, numbers(len(x)), r
+        ),
+        gpu.rms_norm_backward: lambda dy, x=x, w=None, r=r: gpu.rms_norm_backward(dy, x, w, r),
+    }
+    for f, call in forwards.items():
+        yield from bad_eps(f, partial(call, x), f.__name__)
+        yield row(f, partial(call, [[1.0]]), TypeError, f.__name__, "x", "tensor", "list")
+    for f, call in (forwards | backwards).items():
+        given = partial(call, x) if f in backwards else call
+        owner = f.__name__
+        yield row(f, partial(given, numbers(4)), RuntimeError, owner, "two dimensions", "(4,)")
+        yield row(f, partial(given, x.long()), NotImplementedError, owner, "float32", "int64")
+        wrong = numbers(3)
+        yield row(f, partial(call, x, w=wrong), RuntimeError, owner, "weight", "(4,)", "(3,)")
+        wrong = numbers(4, dtype=torch.float32)
+        yield row(f, partial(call, x, w=wrong), RuntimeError, owner, "float64", "float32")
+    yield row(
+        gpu.layer_norm_forward,
+        lambda: gpu.layer_norm_forward(x, None, numbers(5), 0.1),
+        RuntimeError,
+        "layer_norm_forward",
+        "bias",
+        "(4,)",
+        "(5,)",
+    )
+    for f, call in backwards.items():
+        owner = f.__name__
+        yield row(f, partial(call, 1.0), TypeError, owner, "grad_output", "tensor", "float")
+        yield row(f, partial(call, numbers(4, 3)), RuntimeError, owner, "shape", "[3, 4]", "[4, 3]")
+        yield row(f, partial(call, x.float()), RuntimeError, owner, "dtype", "float64", "float32")
+        yield row(f, partial(call, x.to(META)), RuntimeError, owner, "device", "cpu", "meta")
+        yield row(f, partial(call, x, r=r.tolist()), TypeError, owner, "rstd", "tensor", "list")
+        for wrong in (numbers(4), r.float(), r.to(META)):
+            yield row(f, partial(call, x, r=wrong), RuntimeError, owner, "rstd", "(3,)", "float64")
+    wrong = numbers(4)
+    yield row(
+        gpu.layer_norm_backward,
+        lambda: gpu.layer_norm_backward(x, x, None, wrong, r),
+        RuntimeError,
+        "layer_norm_backward",
+        "mean",
+        "(3,)",
+        "(4,)",
+    )
 
 
 def of_channels() -> Iterator[Row]:
@@ -729,6 +787,7 @@ TABLE = [
         of_reference,
         of_reference_steps,
         of_rows,
+        of_gpu_kernels,
         of_channels,
         of_layers,
         of_folding,
@@ -771,6 +830,7 @@ MODULES = (
     reference,
     lstm,
     functional,
+    gpu,
     layers,
     recurrent,
     tf,

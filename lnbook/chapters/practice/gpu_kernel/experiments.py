@@ -54,17 +54,17 @@ def require_triton() -> None:
         ...     require_triton()
         ... except NoTritonError as error:  # tests import Triton without the variable
         ...     print(str(error).partition(" ")[0])
-        Triton
+        This
     """
     if triton is None:
         raise NoTritonError(
-            "Triton isn't installed, so this chapter can be read here, but not run. Triton exists "
-            'for Linux: pip install "lnbook[gpu]"'
+            "This chapter can be read here, but not run: its cells expected Triton, but it isn't "
+            'installed. It exists for Linux: pip install "lnbook[gpu]"'
         )
     if not is_interpreted():
         raise NoTritonError(
-            "Triton was imported before TRITON_INTERPRET was set. Restart the notebook, and run "
-            "this cell first."
+            "This cell expected to import Triton with TRITON_INTERPRET=1, but Triton has already "
+            "been imported without. Restart the notebook, and run this cell first"
         )
 
 

@@ -136,5 +136,5 @@ def test_a_kernel_for_rms_norm(tmp_path) -> None:
 
 
 def test_without_the_interpreter_a_kernel_is_not_judged() -> None:
-    with pytest.raises(NoTritonError, match="Triton"):
+    with pytest.raises(NoTritonError, match="expected.* Triton"):
         exercises.check_rms_kernel(print)

@@ -39,8 +39,10 @@ NO_TRITON = "import sys; sys.modules['triton'] = None\n"
 @pytest.mark.parametrize(
     ("before", "words"),
     [
-        (NO_TRITON, "Triton isn't installed, so this chapter can be read here, but not run."),
-        pytest.param("import triton\n", "imported before TRITON_INTERPRET", marks=needs_triton),
+        (NO_TRITON, "This chapter can be read here, but not run: its cells expected Triton, but"),
+        pytest.param(
+            "import triton\n", "been imported without. Restart the notebook", marks=needs_triton
+        ),
     ],
 )
 @pytest.mark.parametrize("call", ["gpu.require_triton()", "gpu.careless_scale([3], 1.0, 1.0)"])
