@@ -89,6 +89,15 @@ def call(name, *args):
     return getattr(gpu, name)(*args)
 
 
+def operators(norm, input, shape, parameters, eps, grad_output):
+    """The results of both passes through the operators for a GPU."""
+    from lnbook.kernels.gpu import operators as ops
+
+    y, statistics = getattr(ops, f"{norm}_forward")(input, shape, *parameters, eps)
+    given = (grad_output, input, shape, parameters[0], statistics, eps)
+    return y, statistics, *getattr(ops, f"{norm}_backward")(*given)
+
+
 def compiled(module, kernel, types, constants, num_warps, architecture):
     """Compile a kernel for an NVIDIA GPU, and say what it loads and what it needs.
 

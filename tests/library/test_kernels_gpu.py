@@ -256,6 +256,40 @@ def test_results_are_the_same_bit_for_bit(interpreted):
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+# The kernels as operators, for any shape.
+
+
+@needs_triton
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize(
+    ("shape", "dims"), [((6,), 1), ((2, 3, 5), 1), ((2, 3, 5), 2), ((0, 4), 1)]
+)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("has_weight", [True, False])
+def test_operators_take_any_shape(interpreted, norm, shape, dims, dtype, has_weight):
+    rng, normalized = np.random.default_rng(4), shape[-dims:]
+    x, grad = torch.tensor(rng.standard_normal((2, *shape)) + 1).to(dtype)
+    weight, bias = torch.tensor(rng.standard_normal((2, *normalized))).to(dtype)
+    parameters = (weight, bias)[: 2 if norm == "layer_norm" else 1]
+    parameters = parameters if has_weight else (None,) * len(parameters)
+    found = interpreted(triton_worker.operators, norm, x, normalized, parameters, EPS, grad)
+    y, statistics, *grads = found
+    plain, plain_backward = getattr(functional, norm), getattr(functional, f"{norm}_backward")
+    exact = [None if t is None else t.double() for t in (x, *parameters, grad)]
+    right = plain(exact[0], normalized, *exact[1:-1], EPS)
+    rights = plain_backward(exact[-1], exact[0], normalized, exact[1], EPS)
+    for ours, other in zip((y, *grads), (right, *rights), strict=True):
+        tolerance = 2 * TOLERANCES[dtype]
+        torch.testing.assert_close(ours.double(), other, rtol=tolerance, atol=tolerance)
+    wide = torch.promote_types(dtype, torch.float32)
+    assert statistics.shape == (
+        3 if norm == "layer_norm" else 1,
+        x.numel() // max(1, weight.numel()),
+    )
+    assert [t.dtype for t in (statistics, *grads[1:])] == [wide] * len(grads)
+    assert [t.dtype for t in (y, grads[0])] == [dtype] * 2
+
+
 # Compiled for GPUs of compute capability 8.0 (A100) and 9.0 (H100), which needs no GPU.
 
 POINTERS = ["x", "weight", "bias", "y", "grad_output", "grad_input"]
