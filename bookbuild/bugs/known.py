@@ -8,6 +8,7 @@ REFERENCE = "lnbook/reference/layer_norm.py"
 REFERENCE_LSTM = "lnbook/reference/lstm.py"
 PLAIN = "lnbook/functional/layer_norm.py"
 FAST = "lnbook/functional/layer_norm_function.py"
+GPU = "lnbook/kernels/gpu/layer_norm.py"
 LAYER = "lnbook/layers/layer_norm.py"
 EVALUATION = "lnbook/chapters/batch_norm/train_and_eval/experiments.py"
 STEPS = "lnbook/recurrent/steps.py"
@@ -112,6 +113,21 @@ FORWARD = (
     ),
 )
 
+GPU_KERNELS = (
+    Bug(
+        "mask forgotten after centering",
+        GPU,
+        "values = tl.where(inside, values - rest, 0.0)\n",
+        "values = values - rest - center * (1 - inside.to(tl.float32))\n",
+    ),
+    Bug(
+        "rows of other programs forgotten",
+        GPU,
+        "grad_weight += dy * xhat\n",
+        "grad_weight = dy * xhat\n",
+    ),
+)
+
 BACKWARD = (
     Bug(
         "dgamma summed over features",
@@ -203,4 +219,4 @@ TRANSFORMER = (
     ),
 )
 
-BUGS = FORWARD + BACKWARD + LSTM + TRANSFORMER
+BUGS = FORWARD + BACKWARD + GPU_KERNELS + LSTM + TRANSFORMER

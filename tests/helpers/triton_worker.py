@@ -82,6 +82,14 @@ def rms_norm(x, weight, eps, grad_output):
     return y, rstd, *gpu.rms_norm_backward(grad_output, x, weight, rstd)
 
 
+def on_gpu(name, *args):
+    """The results of `layer_norm` or `rms_norm` with tensors on a GPU."""
+    import torch
+
+    moved = (arg.cuda() if isinstance(arg, torch.Tensor) else arg for arg in args)
+    return [result.cpu() for result in globals()[name](*moved)]
+
+
 def call(name, *args):
     """Any function of `lnbook.kernels.gpu`."""
     from lnbook.kernels import gpu

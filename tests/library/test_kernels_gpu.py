@@ -376,6 +376,21 @@ def test_the_second_stage_compiles(compiling, count):
     assert stack == 0
 
 
+# On a GPU, if there is one.
+
+
+@needs_triton
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no NVIDIA GPU")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (700, 257), (300, 4096), (9, 20000)])
+def test_a_gpu_computes_the_same(compiling, rows, width, dtype):
+    x, weight, bias, grad = random_case(rows, width, dtype)
+    results = compiling(triton_worker.on_gpu, "layer_norm", x, weight, bias, EPS, grad)
+    check_layer_norm(results, x, weight, bias, grad)
+    results = compiling(triton_worker.on_gpu, "rms_norm", x, weight, EPS, grad)
+    check_rms_norm(results, x, weight, grad)
+
+
 # Bad input.
 
 
