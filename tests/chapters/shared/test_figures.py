@@ -29,8 +29,8 @@ from lnbook.chapters.gradient.jacobian import figures as jacobian
 from lnbook.chapters.lstm.cell import figures as cell
 from lnbook.chapters.lstm.training import figures as lstm_training
 from lnbook.chapters.practice.cpu_kernel import figures as cpu_kernel
-from lnbook.chapters.practice.many_devices import figures as many_devices
 from lnbook.chapters.practice.gpu_kernel import figures as gpu_kernel
+from lnbook.chapters.practice.many_devices import figures as many_devices
 from lnbook.chapters.practice.myths import figures as myths
 from lnbook.chapters.practice.recipes import figures as recipes
 from lnbook.chapters.practice.speed import figures as speed

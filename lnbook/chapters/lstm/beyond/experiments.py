@@ -104,7 +104,9 @@ def rows_of_digits(seed: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tens
     return (train_x.unflatten(1, size), train_y), (test_x.unflatten(1, size), test_y)
 
 
-def train(place: str, seed: int, *, cell: str = "LSTM", lr: float = 0.01, steps: int = 100) -> float:
+def train(
+    place: str, seed: int, *, cell: str = "LSTM", lr: float = 0.01, steps: int = 100
+) -> float:
     """Train a `RowReader` with Adam on the digits, and return its test accuracy.
 
     A seed determines the split, the initial matrices and the batches of 32 images, so runs of one
