@@ -7,7 +7,7 @@ processor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -135,7 +135,10 @@ def train(
         raise ValueError(f"train: expected optimizer to be 'SGD' or 'AdamW', not {optimizer!r}")
     inputs, labels = noisy_task(seed)
     weights = _start(seed, factor)
-    groups = [{"params": weights[:2], "weight_decay": decay}, {"params": weights[2:]}]
+    groups: list[dict[str, Any]] = [
+        {"params": weights[:2], "weight_decay": decay},
+        {"params": weights[2:]},
+    ]
     if optimizer == "SGD":
         steps_of: torch.optim.Optimizer = torch.optim.SGD(groups, lr=1.0, momentum=momentum)
     else:
@@ -149,7 +152,7 @@ def train(
         loss = functional.cross_entropy(logits(weights, inputs[rows], norm), labels[rows])
         before = [weight.detach().clone() for weight in weights[:2]]
         steps_of.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         steps_of.step()
         after = [weight.detach() for weight in weights[:2]]
         angles = [turn(*pair) for pair in zip(before, after, strict=True)]

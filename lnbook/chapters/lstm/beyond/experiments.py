@@ -86,7 +86,8 @@ class RowReader(nn.Module):
     def _layer(self, number: int, x: Tensor) -> Tensor:
         x = self.factors[number] * self.layers[number](x)[0]
         if self.place == "per direction":
-            return self.norms[number](x.unflatten(-1, (2, HIDDEN))).flatten(-2)
+            halves: Tensor = self.norms[number](x.unflatten(-1, (2, HIDDEN)))
+            return halves.flatten(-2)
         normed: Tensor = self.norms[number](x)
         return normed
 
@@ -142,7 +143,7 @@ def train(
         total=steps,
     )
     with torch.no_grad():
-        return (model(test_x).argmax(1) == test_y).double().mean().item()
+        return float((model(test_x).argmax(1) == test_y).double().mean())
 
 
 def share_left(place: str, p: float, steps: int, seed: int = 0, features: int = 20_000) -> Array:

@@ -61,11 +61,13 @@ RmsKernel = Callable[[Array, Array, float, Array], Any]
 
 
 def _rms(x: Array, weight: Array, eps: float) -> Array:
-    return x / np.sqrt((x**2).mean(1, keepdims=True) + eps) * weight
+    y: Array = x / np.sqrt((x**2).mean(1, keepdims=True) + eps) * weight
+    return y
 
 
 def _centered(x: Array) -> Array:
-    return x - x.mean(1, keepdims=True)
+    centered: Array = x - x.mean(1, keepdims=True)
+    return centered
 
 
 RMS_MISTAKES: dict[str, Callable[[Array, Array, float], Array]] = {

@@ -83,8 +83,8 @@ def partial_sums(blocks: int, height: int, features: int) -> Figure:
     second, third = features + gap, 2 * (features + gap)
 
     def cell(column: float, row: float, color: str) -> None:
-        style = {"facecolor": color, "edgecolor": "white", "linewidth": 1.0, "alpha": 0.5}
-        axes.add_patch(Rectangle((column, row), 1, 1, **style))
+        square = Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", alpha=0.5)
+        axes.add_patch(square)
 
     middle = (rows - 1) / 2
     for block in range(blocks):
