@@ -51,7 +51,7 @@ def check_gradient_of_squares(function: Callable[..., Any]) -> str:
     r"""Check a formula for the gradient of the sum of squares of a LayerNorm.
 
     Args:
-        function: takes :math:`\hat{x}` (an array), the variance and epsilon, returns an array.
+        function: takes :math:`\hat{x}` (an array), the variance and epsilon; returns an array.
 
     Example:
         >>> check_gradient_of_squares(lambda xhat, variance, eps: 0 * xhat)

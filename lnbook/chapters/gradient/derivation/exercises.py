@@ -143,7 +143,7 @@ def check_left_along(function: Callable[[float, float, float], float]) -> str:
     r"""Check a formula for the mean of :math:`\hat{x} \, \partial \mathcal{L} / \partial x`.
 
     Args:
-        function: takes the variance, epsilon and the mean of :math:`g \hat{x}`, returns a number.
+        function: takes the variance, epsilon and the mean of :math:`g \hat{x}`; returns a number.
 
     Example:
         >>> check_left_along(lambda variance, eps, mean_gxhat: 0.0)

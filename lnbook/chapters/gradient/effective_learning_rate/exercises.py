@@ -88,7 +88,7 @@ def check_new_decay(function: Callable[[float, float, float], Any]) -> str:
         \sqrt{2 \frac{\eta}{f} \lambda'} = \frac{1}{f} \sqrt{2 \eta \lambda}
 
     Args:
-        function: takes the old learning rate, the old decay and the factor, returns the new decay.
+        function: takes the old learning rate, the old decay and the factor; returns the new decay.
 
     Example:
         >>> check_new_decay(lambda lr, decay, factor: decay)

@@ -113,12 +113,12 @@ def train(
     Args:
         lr: the learning rate, or one for each step.
         decay: the weight decay of the two matrices before the norms.
-        seed: of the task, the start and the batches.
-        steps: how many.
+        seed: determines the task, the initial weights and the batches.
+        steps: the number of steps.
         norm: whether the network has norms.
         factor: what to multiply the two matrices by at the start.
         optimizer: "SGD" or "AdamW".
-        momentum: of SGD.
+        momentum: the momentum of SGD.
 
     Raises:
         ValueError: `lr` has the wrong length, or `optimizer` isn't known.

@@ -157,7 +157,7 @@ def check_equilibrium(function: Callable[[float, float, float], Any]) -> str:
 
     Args:
         function: takes the learning rate, the weight decay and the norm of the gradient at weights
-            of norm 1, returns the norm of the weights.
+            of norm 1; returns the norm of the weights.
 
     Example:
         >>> check_equilibrium(lambda lr, decay, s: 1.0)
