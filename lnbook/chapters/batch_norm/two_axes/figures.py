@@ -90,7 +90,7 @@ def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = (
         Panels stacked vertically, with positive values in blue and negative ones in orange.
 
     Raises:
-        ValueError: if there is no panel, or the matrices differ in shape.
+        ValueError: if `panels` is empty, or the matrices differ in shape.
         IndexError: if a framed cell is outside the matrix.
 
     Example:
