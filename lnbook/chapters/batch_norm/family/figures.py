@@ -28,7 +28,7 @@ def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequen
         The figure with all blocks.
 
     Raises:
-        ValueError: there is no panel, an array doesn't have three axes, or the number of names
+        ValueError: `panels` is empty, an array doesn't have three axes, or the number of names
             or notes doesn't fit.
 
     Example:
@@ -112,7 +112,7 @@ def curves(
         Panels stacked vertically on a common scale, with one legend for all of them.
 
     Raises:
-        ValueError: there is no panel, the panels have different lines, or there are more than
+        ValueError: `panels` is empty, the panels have different lines, or there are more than
             seven lines.
 
     Example:
