@@ -86,7 +86,7 @@ def sameness_under_dropout(
         starting with the input.
 
     Raises:
-        ValueError: `block`, `where` or `share` has any other value.
+        ValueError: `block`, `where` or `share` has a value that isn't listed above.
 
     Example:
         >>> from lnbook.transformer import PreLNBlock
