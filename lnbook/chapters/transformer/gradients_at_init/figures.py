@@ -46,7 +46,7 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
     Args:
         runs: squared length divided by the width, before the first block and after each, shape
             `(runs, L + 1)`.
-        low: the lower bound after as many blocks, shape `(L + 1,)`.
+        low: the lower bound in the same places, shape `(L + 1,)`.
         high: the upper bound.
 
     Returns:
