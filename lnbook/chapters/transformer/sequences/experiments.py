@@ -151,7 +151,7 @@ def reach(
         function: any model or layer that takes a tensor `(N, L, ...)` and returns a tensor with
             the same first two axes. It's called without gradients.
         x: the input, of shape `(N, L)` (numbers of tokens) or `(N, L, D)`.
-        other: the replacements, of the shape of `x`. Every token should differ.
+        other: the replacements, in the shape of `x`. Every token should differ.
         tolerance: a smaller change of an output doesn't count.
 
     Returns:
