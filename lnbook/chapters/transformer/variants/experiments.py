@@ -257,7 +257,7 @@ def train_variant(
 
 
 def margins(keys: ArrayLike) -> Array:
-    r"""Compute by how much each key can beat all others.
+    r"""Compute the margin by which each key can beat all the others.
 
     .. math::
         m_i = \max_{\lVert q \rVert_\infty \le 1} \; \min_{j \ne i} \; q \cdot (k_i - k_j)
@@ -272,7 +272,7 @@ def margins(keys: ArrayLike) -> Array:
         The margins, at least 0, shape `(n,)`.
 
     Raises:
-        ValueError: the keys have a different shape.
+        ValueError: `keys` doesn't have that shape.
 
     Example:
         >>> margins([[0, 0], [2, 0], [0, 2], [2, 2], [1, 1]]).tolist()
@@ -319,7 +319,7 @@ def unselectable(keys: ArrayLike, tolerance: float = 1e-9) -> NDArray[np.bool_]:
         Shape `(n,)`.
 
     Raises:
-        ValueError: the keys have a different shape.
+        ValueError: `keys` doesn't have that shape.
 
     Example:
         >>> unselectable([[0, 0], [2, 0], [0, 2], [2, 2], [1, 1]]).tolist()
