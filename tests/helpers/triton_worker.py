@@ -118,8 +118,9 @@ def compiled(module, kernel, types, constants, num_warps, architecture):
         architecture: of the GPU, for example 90 for an H100.
 
     Returns:
-        The lines of PTX, the assembly language, that load from global memory, and bytes of stack
-        for each thread, which are used when the registers don't suffice.
+        The instructions of PTX, the assembly language, that load from global memory; bytes of stack
+        for each thread, which are used when the registers don't suffice; and the instructions that
+        approximate.
     """
     import importlib
 
@@ -148,7 +149,8 @@ def compiled(module, kernel, types, constants, num_warps, architecture):
     target = GPUTarget("cuda", architecture, 32)
     assembly = triton.compile(source, target=target, options={"num_warps": num_warps}).asm
     loads = re.findall(r"\bld\.global\S*", assembly["ptx"])
-    return loads, _stack_bytes(assembly["cubin"])
+    approximate = re.findall(r"\b(?:div\.full|\w+\.approx)\S*", assembly["ptx"])
+    return loads, _stack_bytes(assembly["cubin"]), approximate
 
 
 def _stack_bytes(program):
