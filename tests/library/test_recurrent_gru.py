@@ -57,10 +57,8 @@ def summed(x, p, side, eps):
     r, z, n = (x @ weight.T for weight in np.split(p[f"weight_{side}"], 3))
     nothing = np.zeros(3 * r.shape[1])
     if f"norm_{side}_weight" not in p:
-        return [
-            a + b
-            for a, b in zip((r, z, n), np.split(p.get(f"bias_{side}", nothing), 3), strict=True)
-        ]
+        biases = np.split(p.get(f"bias_{side}", nothing), 3)
+        return [a + b for a, b in zip((r, z, n), biases, strict=True)]
     gains = np.split(p[f"norm_{side}_weight"], 3)
     biases = np.split(p.get(f"norm_{side}_bias", nothing), 3)
     gates = normed([r, z], gains[:2], biases[:2], eps)

@@ -16,7 +16,7 @@ from lnbook.data.digits import split
 from lnbook.recurrent import LayerNormGRU, LayerNormLSTM
 from lnbook.training import fit, initialize_, minibatches
 
-__all__ = ["PLACES", "RowReader", "rows_of_digits", "share_left", "train"]
+__all__ = ["PLACES", "RowReader", "rows_of_digits", "share_left", "train", "untrained"]
 
 Array = NDArray[np.float64]
 
@@ -105,19 +105,39 @@ def rows_of_digits(seed: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tens
     return (train_x.unflatten(1, size), train_y), (test_x.unflatten(1, size), test_y)
 
 
-def train(
-    place: str, seed: int, *, cell: str = "LSTM", lr: float = 0.01, steps: int = 100
-) -> float:
-    """Train a `RowReader` with Adam on the digits, and return its test accuracy.
+def untrained(place: str, seed: int, cell: str = "LSTM") -> RowReader:
+    """Return a `RowReader` before training, in float64, with adjusted factors if it has them.
+
+    Wherever the norms are, the biases of recurrent layers start at 0, except that the forget gates
+    of LSTMs start at 1. (PyTorch's layers would draw them.)
+
+    Example:
+        >>> model = untrained("factor", seed=0)
+        >>> all(factor > 1.0 for factor in model.factors)  # an LSTM's outputs are small
+        True
+    """
+    model = RowReader(place, cell).double()
+    initialize_(model, np.random.default_rng([seed, WEIGHTS]))
+    for name, parameter in model.named_parameters():
+        if "bias_ih" in name or "bias_hh" in name:
+            parameter.data.zero_()
+        if cell == "LSTM" and "bias_ih" in name:
+            parameter.data.chunk(4)[1].fill_(1.0)
+    if place == "factor":
+        model.adjust_(rows_of_digits(seed)[0][0])
+    return model
+
+
+def train(place: str, seed: int, cell: str = "LSTM", steps: int = 100) -> float:
+    """Train a `RowReader` on the digits with Adam at a rate of 0.01, and return its test accuracy.
 
     A seed determines the split, the initial matrices and the batches of 32 images, so runs of one
-    seed differ only in the norms. The forget gates of LSTMs start with a bias of 1, everywhere.
+    seed differ only in the norms. See `untrained` for the start.
 
     Args:
         place: where the norms are, as in `RowReader`.
         seed: the seed.
         cell: "LSTM" or "GRU".
-        lr: the learning rate.
         steps: the number of updates.
 
     Example:
@@ -125,19 +145,13 @@ def train(
         True
     """
     training, (test_x, test_y) = rows_of_digits(seed)
-    model = RowReader(place, cell).double()
-    initialize_(model, np.random.default_rng([seed, WEIGHTS]))
-    for name, parameter in model.named_parameters():
-        if cell == "LSTM" and "bias_ih" in name:
-            parameter.data.chunk(4)[1].fill_(1.0)
-    if place == "factor":
-        model.adjust_(training[0])
+    model = untrained(place, seed, cell)
     rng = np.random.default_rng([seed, BATCHES])
     fit(
         model,
         minibatches(rng, *training, batch_size=32, steps=steps),
         lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1]),
-        torch.optim.Adam(model.parameters(), lr=lr),
+        torch.optim.Adam(model.parameters(), lr=0.01),
         clip=1.0,
         label=f"{cell}, {place}",
         total=steps,
