@@ -17,7 +17,7 @@ __all__ = ["check_norm_packed", "check_reset", "check_survivors"]
 
 @checker
 def check_survivors(state: Any = None, candidate: Any = None) -> str:
-    """Check the expected percentage of features that still know the start, 20 steps at p = 0.1.
+    """Check the expected percentage of features that depend on the start after 20 steps, p = 0.1.
 
     Args:
         state: with dropout on the state, to a tenth of a percent.

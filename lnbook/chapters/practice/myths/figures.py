@@ -27,8 +27,8 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
         A line with markers for each name, over the features, on a logarithmic scale.
 
     Raises:
-        ValueError: there are no lines or too many, or their numbers are not positive, or there is
-            not one for each feature.
+        ValueError: there are no lines or more than three, a number is not positive, or a line
+            doesn't have one number per feature.
 
     Example:
         >>> figure = effects({"LN": [0.5, 4.0], "BN": [1.0, 1.0]}, ["age", "income"])
