@@ -3,6 +3,7 @@
 `folding` moves parts of a trained norm into the adjacent linear layers.
 """
 
+from lnbook.layers.ada_layer_norm import AdaLayerNorm
 from lnbook.layers.batch_norm import BatchNorm1d, BatchNorm2d
 from lnbook.layers.dyt import DyT
 from lnbook.layers.folding import fold_affine_, fold_centering
@@ -10,6 +11,7 @@ from lnbook.layers.layer_norm import LayerNorm, LayerNorm2d
 from lnbook.layers.rms_norm import RMSNorm
 
 __all__ = [
+    "AdaLayerNorm",
     "BatchNorm1d",
     "BatchNorm2d",
     "DyT",
