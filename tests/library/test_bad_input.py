@@ -25,8 +25,15 @@ from torch.nn.utils.rnn import pack_sequence
 from lnbook import functional, layers, measurements, notebook, recurrent, reference, training
 from lnbook import transformer as tf
 from lnbook.data import adding, digits, text
-from lnbook.kernels import gpu
-from lnbook.layers import BatchNorm1d, BatchNorm2d, DyT, LayerNorm, LayerNorm2d, RMSNorm
+from lnbook.layers import (
+    AdaLayerNorm,
+    BatchNorm1d,
+    BatchNorm2d,
+    DyT,
+    LayerNorm,
+    LayerNorm2d,
+    RMSNorm,
+)
 from lnbook.notebook import worked
 from lnbook.recurrent import LayerNormLSTM, LayerNormLSTMCell, parameter_shapes
 from lnbook.reference import lstm
@@ -336,6 +343,36 @@ def of_layers() -> Iterator[Row]:
     yield row(DyT, partial(DyT, 4, "1"), TypeError, "DyT", "alpha_init", "real number", "'1'")
     yield from of_batch_norms()
     yield from of_calls_of_layers()
+    yield from of_adaptive_norms()
+
+
+def of_adaptive_norms() -> Iterator[Row]:
+    kind, name = AdaLayerNorm, "AdaLayerNorm"
+    yield row(kind, partial(kind, (), 3), RuntimeError, name, "at least one size", "()")
+    yield row(kind, partial(kind, 4.0, 3), TypeError, name, "integer", "4.0", "float")
+    yield row(kind, partial(kind, 4, 0), ValueError, name, "condition_size", "at least 1", "0")
+    yield row(kind, partial(kind, 4, "3"), TypeError, name, "condition_size", "integer", "'3'")
+    yield from bad_eps(kind, partial(kind, 4, 3), name)
+    for flag in ("gate", "zero_init", "bias"):
+        wrong = partial(kind, 4, 3, **{flag: 1})
+        yield row(kind, wrong, TypeError, name, flag, "True or False", "1")
+    wrong = partial(kind, 4, 3, dtype=torch.int64)
+    yield row(kind, wrong, RuntimeError, name, "float64", "int64")
+    layer, x, c = AdaLayerNorm(4, 3, dtype=torch.float64), numbers(2, 5, 4), numbers(2, 3)
+    yield row(kind, partial(layer, None, c), TypeError, name, "input", "tensor", "NoneType")
+    yield row(kind, partial(layer, x, None), TypeError, name, "condition", "tensor", "NoneType")
+    yield row(kind, partial(layer, x[..., :3], c), RuntimeError, name, "(4,)", "(2, 5, 3)")
+    for shape in ((2, 4), (5, 3), (2, 4, 3), (2, 5, 1, 3), ()):
+        wrong = partial(layer, x, numbers(*shape))
+        yield row(kind, wrong, RuntimeError, name, "(*, 3)", str(shape), "(2, 5, 4)")
+    yield row(kind, partial(layer, x.long(), c), NotImplementedError, name, "input", "int64")
+    yield row(kind, partial(layer, x, c.long()), NotImplementedError, name, "condition", "int64")
+    wrong = partial(layer, x.float(), c)
+    yield row(kind, wrong, RuntimeError, name, "input of torch.float32", "float64")
+    wrong = partial(layer, x, c.float())
+    yield row(kind, wrong, RuntimeError, name, "condition of torch.float32", "float64")
+    yield row(kind, partial(layer, x.to(META), c), RuntimeError, name, "input", META, "cpu")
+    yield row(kind, partial(layer, x, c.to(META)), RuntimeError, name, "condition", META, "cpu")
 
 
 def of_batch_norms() -> Iterator[Row]:

@@ -22,6 +22,7 @@ DEFAULTS = {
     "dropout": 0.0,
     "elementwise_affine": True,
     "eps": 1e-5,
+    "gate": False,
     "implementation": "auto",
     "is_causal": False,
     "layer": 0,
@@ -36,11 +37,13 @@ DEFAULTS = {
     "training": False,
     "use_input_stats": True,
     "variant": "ba",
+    "zero_init": True,
     "zero_query_key": False,
 }
 TENSORS = dict.fromkeys(("weight", "bias", "running_mean", "running_var"))
 PLACEMENTS = ("DeepNormBlock", "PeriLNBlock", "PostLNBlock", "PreLNBlock", "TransformerBlock")
 OTHERS = {
+    "AdaLayerNorm": {"eps": 1e-6},
     "LayerNorm2d": {"eps": 1e-6},
     "RMSNorm": {"eps": None},
     "RMSNormFunction.apply": {"eps": None},

@@ -38,6 +38,7 @@ from lnbook.chapters.practice.when_to_use import figures as when_to_use
 from lnbook.chapters.shared import block_figures
 from lnbook.chapters.shared import figures as shared
 from lnbook.chapters.start.why_normalize import figures as why
+from lnbook.chapters.transformer.adaptive import figures as adaptive
 from lnbook.chapters.transformer.blocks import figures as blocks
 from lnbook.chapters.transformer.gradients_at_init import figures as at_init
 from lnbook.chapters.transformer.sequences import figures as sequences
@@ -131,6 +132,10 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (cpu_kernel.steps, ({},), "with the same versions, but got 0"),
     (cpu_kernel.partial_sums, (5, 1, 1), "2 to 4 blocks, but got 5"),
     (autograd_function.memory_bars, ({},), "at least one version, but got none"),
+    *(
+        (adaptive.images, (rows,), r"one shape \(N, height, width\), but got")
+        for rows in ({}, {"a": RUNS}, {"a": zeros(2, 8, 8), "b": zeros(3, 8, 8)})
+    ),
     (effective.angles, ([1, 2], {"a": [0.1]}, {}), r"shape \(2,\) for 'a', but got \(1,\)"),
     *(
         (jacobian.matrix, (zeros(*shape),), r"shape \(H, H\), H at most 8, but got")
