@@ -133,9 +133,10 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (cpu_kernel.partial_sums, (5, 1, 1), "2 to 4 blocks, but got 5"),
     (autograd_function.memory_bars, ({},), "at least one version, but got none"),
     *(
-        (adaptive.images, (rows,), r"one shape \(N, height, width\), but got")
+        (adaptive.images, (rows, []), r"one shape \(N, height, width\), but got")
         for rows in ({}, {"a": RUNS}, {"a": zeros(2, 8, 8), "b": zeros(3, 8, 8)})
     ),
+    (adaptive.images, ({"a": zeros(2, 8, 8)}, ["a"]), "2 titles, but got 1"),
     (effective.angles, ([1, 2], {"a": [0.1]}, {}), r"shape \(2,\) for 'a', but got \(1,\)"),
     *(
         (jacobian.matrix, (zeros(*shape),), r"shape \(H, H\), H at most 8, but got")
