@@ -25,6 +25,7 @@ from torch.nn.utils.rnn import pack_sequence
 from lnbook import functional, layers, measurements, notebook, recurrent, reference, training
 from lnbook import transformer as tf
 from lnbook.data import adding, digits, text
+from lnbook.kernels import gpu
 from lnbook.layers import (
     AdaLayerNorm,
     BatchNorm1d,
@@ -35,7 +36,13 @@ from lnbook.layers import (
     RMSNorm,
 )
 from lnbook.notebook import worked
-from lnbook.recurrent import LayerNormLSTM, LayerNormLSTMCell, parameter_shapes
+from lnbook.recurrent import (
+    LayerNormGRU,
+    LayerNormGRUCell,
+    LayerNormLSTM,
+    LayerNormLSTMCell,
+    parameter_shapes,
+)
 from lnbook.reference import lstm
 
 NAN, INF = float("nan"), float("inf")
@@ -513,6 +520,21 @@ def of_parameter_shapes() -> Iterator[Row]:
     yield row(f, lambda: f("ba", 3, 2, 1), TypeError, name, "bias", "True or False", "got 1")
 
 
+def of_grus() -> Iterator[Row]:
+    for kind in (LayerNormGRUCell, LayerNormGRU):
+        name, make = kind.__name__, partial(kind, 3, 2)
+        yield from bad_eps(kind, make, name)
+        yield row(kind, partial(kind, 0, 2), ValueError, name, "input_size", "at least 1", "0")
+        yield row(kind, partial(kind, 3, 2.0), TypeError, name, "hidden_size", "integer", "2.0")
+        yield row(kind, partial(make, bias=1), TypeError, name, "bias", "True or False", "1")
+        yield row(kind, partial(make, variant="Ba"), ValueError, name, '"ba"', "'Ba'")
+        yield row(kind, partial(make, dtype=torch.int8), RuntimeError, name, "float64", "int8")
+        call, x = kind(3, 2, dtype=torch.float64), numbers(5, 3)
+        yield row(kind, partial(call, 1.0), TypeError, name, "tensor", "float")
+        yield row(kind, partial(call, x[:, :2]), RuntimeError, name, "(*, 3)", "(5, 2)")
+        yield row(kind, partial(call, x.float()), ValueError, name, "float64", "float32")
+
+
 def of_lstms() -> Iterator[Row]:
     for kind in (LayerNormLSTMCell, LayerNormLSTM):
         name, make = kind.__name__, partial(kind, 3, 2)
@@ -829,6 +851,7 @@ TABLE = [
         of_layers,
         of_folding,
         of_steps,
+        of_grus,
         of_lstms,
         of_blocks,
         of_attention,

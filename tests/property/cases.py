@@ -181,6 +181,15 @@ def _layers() -> list[Case]:
             ((2, 3, 2, 2),),
             make=lambda **where: two(3, **where).eval(),
         ),
+        *(
+            Case(
+                layers.AdaLayerNorm,
+                f"AdaLayerNorm-{gate}",
+                ((2, 3, 4), (2, 5)),
+                make=partial(layers.AdaLayerNorm, 4, 5, EPS, gate=gate),
+            )
+            for gate in (False, True)
+        ),
         Case(layers.DyT, "DyT", ((3, 4),), make=partial(layers.DyT, 4)),
     ]
     for kind, shape, sizes in (
@@ -244,6 +253,10 @@ def _lstm_modules() -> list[Case]:
     for implementation in ("fused", "plain"):
         make = partial(lstm, 3, 2, bidirectional=True, implementation=implementation, eps=EPS)
         cases.append(Case(lstm, f"LayerNormLSTM-{implementation}", ((2, 2, 3),), make=make))
+    cell, gru = recurrent.LayerNormGRUCell, recurrent.LayerNormGRU
+    cases.append(Case(cell, "LayerNormGRUCell", ((2, 3),), make=partial(cell, 3, 2, eps=EPS)))
+    make = partial(gru, 3, 2, bidirectional=True, eps=EPS)
+    cases.append(Case(gru, "LayerNormGRU", ((2, 2, 3),), make=make))
     return cases
 
 

@@ -31,6 +31,10 @@ class Run(NamedTuple):
         angles: how far the step turned each matrix, in radians, shape `(steps, 2)`.
         norms: the norm of each matrix after the step, shape `(steps, 2)`.
         losses: the loss of the step's batch, shape `(steps,)`.
+
+    Example:
+        >>> Run(np.zeros((3, 2)), np.ones((3, 2)), np.ones(3)).norms.shape
+        (3, 2)
     """
 
     angles: Array
@@ -132,7 +136,7 @@ def train(
     if rates.shape not in ((), (steps,)):
         raise ValueError(f"train: expected one lr or {steps}, but got an array of {rates.shape}")
     if optimizer not in ("SGD", "AdamW"):
-        raise ValueError(f"train: expected optimizer to be 'SGD' or 'AdamW', not {optimizer!r}")
+        raise ValueError(f"train: expected optimizer to be 'SGD' or 'AdamW', but got {optimizer!r}")
     inputs, labels = noisy_task(seed)
     weights = _start(seed, factor)
     groups: list[dict[str, Any]] = [

@@ -44,7 +44,7 @@ def splits(owners: Mapping[str, ArrayLike], labels: list[str]) -> Figure:
             f"splits: expected grids of shape ({len(labels)}, features), but got {given}"
         )
     if max(int(grid.max()) for grid in grids.values()) >= len(DEVICES):
-        raise ValueError("splits: expected at most four devices, numbered from 0")
+        raise ValueError("splits: expected at most four devices, but got more")
     rows, columns = shape
     figure = Figure(figsize=(WIDTH, 3.1))
     panels = figure.subplots(1, len(grids), sharey=True, squeeze=False)[0]

@@ -62,7 +62,10 @@ def test_labels_are_partly_random() -> None:
     ("call", "words"),
     [
         (lambda: experiments.train([0.1], 0.0, 0, 2), "expected one lr or 2"),
-        (lambda: experiments.train(0.1, 0.0, 0, 2, optimizer="Adam"), "'SGD' or 'AdamW'"),
+        (
+            lambda: experiments.train(0.1, 0.0, 0, 2, optimizer="Adam"),
+            "'SGD' or 'AdamW', but got 'Adam'",
+        ),
         (lambda: experiments.windows(np.ones(5), 2), "multiple of size=2, but got 5"),
     ],
 )
