@@ -85,7 +85,7 @@ class Block(nn.Module):
         super().__init__()
         self.adaptive, self.gate = adaptive, gate
         if adaptive:
-            options = {"gate": gate, "zero_init": zero_init}
+            options: dict[str, Any] = {"gate": gate, "zero_init": zero_init}
             self.norm1: nn.Module = AdaLayerNorm(WIDTH, WIDTH, **options)
             self.norm2: nn.Module = AdaLayerNorm(WIDTH, WIDTH, **options)
         else:
@@ -161,7 +161,8 @@ class Denoiser(nn.Module):
         """Return the sum of the embeddings of noise level and class, of shape `(N, 32)`."""
         angles = math.pi * t[:, None] * torch.arange(1, FREQUENCIES + 1).to(t)
         embedded: Tensor = self.time(torch.cat([angles.cos(), angles.sin()], dim=1))
-        return embedded + self.classes(y)
+        of_class: Tensor = self.classes(y)
+        return embedded + of_class
 
 
 def _patches(x: Tensor) -> Tensor:
@@ -273,7 +274,7 @@ def train(
         rows = torch.tensor(rng.integers(0, len(digits.train_x), BATCH))
         given = _noisy(rng, digits.train_x[rows], digits.train_y[rows])
         optimizer.zero_grad()
-        flow_loss(model, *given).backward()  # type: ignore[no-untyped-call]
+        flow_loss(model, *given).backward()
         optimizer.step()
         if step == steps or (every and step % every == 0):
             tested[step] = held_out(model, digits)
@@ -377,7 +378,7 @@ def _backward(model: Denoiser, rng: np.random.Generator) -> None:
     rows = torch.tensor(rng.integers(0, len(digits.train_x), 256))
     model.zero_grad()
     given = _noisy(rng, digits.train_x[rows], digits.train_y[rows])
-    flow_loss(model, *given).backward()  # type: ignore[no-untyped-call]
+    flow_loss(model, *given).backward()
 
 
 PARTS = {
