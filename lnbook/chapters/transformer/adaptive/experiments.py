@@ -234,6 +234,10 @@ class Run(NamedTuple):
         model: after the last step.
         steps: numbers of steps, the last one included.
         losses: the test loss after each of them.
+
+    Example:
+        >>> Run(nn.Identity(), [10, 20], [1.5, 1.0]).steps
+        [10, 20]
     """
 
     model: Denoiser
