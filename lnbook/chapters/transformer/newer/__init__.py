@@ -1,0 +1,1 @@
+"""What `book/transformer/newer.md` imports."""

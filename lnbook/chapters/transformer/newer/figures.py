@@ -1,0 +1,108 @@
+"""The chapter's figures, drawn from given numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from lnbook.notebook.style import MUTED, WIDTH, line_styles
+
+__all__ = ["curves", "differences"]
+
+
+def curves(
+    panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
+    xlabel: str,
+    ylabels: Sequence[str],
+    *,
+    log_x: bool = False,
+    log_y: Sequence[str] = (),
+) -> Figure:
+    """Draw quantities of several runs, with a band for their range.
+
+    Args:
+        panels: for each panel, its title and its lines: a name, the places of shape `(K,)`, and
+            the values, of shape `(runs, K)`.
+        xlabel: what the places are.
+        ylabels: what the values are, for each panel.
+        log_x: whether the places are on a logarithmic scale.
+        log_y: the titles of the panels whose values are.
+
+    Returns:
+        Stacked panels. Each line is the mean over the runs (the geometric mean on a logarithmic
+        scale), and its band reaches from the smallest to the largest run.
+
+    Raises:
+        ValueError: there are no panels, or there isn't a label for each.
+
+    Example:
+        >>> figure = curves({"": {"nGPT": ([1, 2], [[3.0, 2.0], [5.0, 2.0]])}}, "step", ["loss"])
+        >>> figure.axes[0].lines[0].get_ydata().tolist()
+        [4.0, 2.0]
+    """
+    if not panels or len(ylabels) != len(panels):
+        raise ValueError(
+            f"curves: expected panels and a label for each, but got {len(panels)} panels and "
+            f"{len(ylabels)} labels"
+        )
+    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.75))
+    rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    styles = line_styles(list(dict.fromkeys(n for lines in panels.values() for n in lines)))
+    for axes, (title, lines), ylabel in zip(rows, panels.items(), ylabels, strict=True):
+        for name, (places, values) in lines.items():
+            x, runs = np.asarray(places, dtype=float), np.asarray(values, dtype=float)
+            middle = np.exp(np.log(runs).mean(0)) if title in log_y else runs.mean(0)
+            color = styles[name]["color"]
+            axes.fill_between(x, runs.min(0), runs.max(0), color=color, alpha=0.2, linewidth=0)
+            axes.plot(x, middle, **styles[name], markersize=5.5, label=name)
+        axes.set(title=title, ylabel=ylabel)
+        if title in log_y:
+            axes.set_yscale("log")
+        if log_x:
+            axes.set_xscale("log")
+        axes.grid()
+    rows[-1].set_xlabel(xlabel)
+    handles = {line.get_label(): line for axes in rows for line in axes.lines}
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=2)
+    return figure
+
+
+def differences(rows: Mapping[str, ArrayLike], label: str) -> Figure:
+    """Draw differences from a baseline, with one point per seed.
+
+    Args:
+        rows: the differences of each kind of run, by name.
+        label: what they are.
+
+    Returns:
+        A row of points for each kind, a bar at their mean, and a line at zero.
+
+    Raises:
+        ValueError: there are no rows.
+
+    Example:
+        >>> differences({"DyT": [0.5, 1.0]}, "loss").axes[0].lines[1].get_xdata().tolist()
+        [0.5, 1.0]
+    """
+    if not rows:
+        raise ValueError("differences: expected at least one row, but got none")
+    figure = Figure(figsize=(WIDTH, 0.45 * len(rows) + 0.9))
+    axes = figure.subplots()
+    axes.axvline(0.0, color=MUTED, linewidth=1.5)
+    styles = line_styles(rows, linestyle="none")
+    for number, (name, values) in enumerate(rows.items()):
+        found = np.asarray(values, dtype=float)
+        axes.plot(
+            found, np.full(found.size, -number), **styles[name], alpha=0.6, markersize=6.5
+        )
+        place = [-number - 0.3, -number + 0.3]
+        axes.plot([found.mean()] * 2, place, color=styles[name]["color"], linewidth=3)
+    axes.set_yticks(-np.arange(len(rows)), list(rows))
+    axes.set_ylim(-len(rows) + 0.4, 0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    axes.set_xlabel(label)
+    return figure
