@@ -41,6 +41,7 @@ from lnbook.chapters.start.why_normalize import figures as why
 from lnbook.chapters.transformer.adaptive import figures as adaptive
 from lnbook.chapters.transformer.blocks import figures as blocks
 from lnbook.chapters.transformer.gradients_at_init import figures as at_init
+from lnbook.chapters.transformer.newer import figures as newer
 from lnbook.chapters.transformer.sequences import figures as sequences
 from lnbook.chapters.transformer.training import figures as training
 from lnbook.chapters.transformer.variants import figures as variants
@@ -137,6 +138,8 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
         for rows in ({}, {"a": RUNS}, {"a": zeros(2, 8, 8), "b": zeros(3, 8, 8)})
     ),
     (adaptive.images, ({"a": zeros(2, 8, 8)}, ["a"]), "2 titles, but got 1"),
+    (newer.curves, ({"a": {}}, "step", []), "a label for each, but got 1 panels and 0 labels"),
+    (newer.differences, ({}, "loss"), "at least one row, but got none"),
     (effective.angles, ([1, 2], {"a": [0.1]}, {}), r"shape \(2,\) for 'a', but got \(1,\)"),
     *(
         (jacobian.matrix, (zeros(*shape),), r"shape \(H, H\), H at most 8, but got")

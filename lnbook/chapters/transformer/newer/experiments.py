@@ -1,8 +1,8 @@
 """Newer designs of the transformer, each as a small change to one language model.
 
-The model is the one of `lnbook.chapters.shared.language_model`. Initial values and windows come from
-NumPy, so all models of a seed see the same text, and they share the initial values that they have
-in common.
+The model is the one of `lnbook.chapters.shared.language_model`. Initial values and windows come
+from NumPy, so all models of a seed see the same text, and they share the initial values that they
+have in common.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = [
     "DESIGNS",
     "CappedAttention",
     "Derf",
+    "Design",
     "Scale",
     "SphereBlock",
-    "Design",
     "SphereModel",
     "Trained",
     "block_losses",
@@ -60,7 +60,7 @@ class Derf(nn.Module):
     .. math::
         y_i = \gamma_i \operatorname{erf}(\alpha x_i + s) + \beta_i
 
-    Source: Chen et al. 2025. :math:`\alpha` starts at 0.5 and :math:`s` at 0.
+    Source: Chen et al. 2026. :math:`\alpha` starts at 0.5 and :math:`s` at 0.
 
     Args:
         features: the number of features.
@@ -100,7 +100,8 @@ class Scale(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scaled `x`, of the same shape."""
-        return self.factor * x
+        y: Tensor = self.factor * x
+        return y
 
 
 class CappedAttention(SelfAttention):
@@ -114,6 +115,9 @@ class CappedAttention(SelfAttention):
     Args:
         cap: :math:`c`.
         options: see `SelfAttention`.
+
+    Raises:
+        ValueError: when called, for a mask other than `is_causal`.
 
     Example:
         >>> attention = CappedAttention(8, 2, cap=5.0)
@@ -133,6 +137,8 @@ class CappedAttention(SelfAttention):
         is_causal: bool,
         need_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
+        if attn_mask is not None or key_padding_mask is not None:
+            raise ValueError("CappedAttention: expected no mask other than is_causal, but got one")
         query, key, value = self._projections(src)
         scores = query @ key.transpose(-2, -1) / math.sqrt(self.head_dim)
         scores = self.cap * torch.tanh(scores / self.cap)
@@ -145,7 +151,8 @@ class CappedAttention(SelfAttention):
 
 
 def _unit(x: Tensor) -> Tensor:
-    return x / x.norm(dim=-1, keepdim=True)
+    unit: Tensor = x / x.norm(dim=-1, keepdim=True)
+    return unit
 
 
 class _SphereAttention(SelfAttention):
@@ -186,8 +193,8 @@ class SphereBlock(TransformerBlock):
         \left(\operatorname{unit}(F(h)) - h\right)\right)
 
     for attention and for the feed-forward network, with a learned :math:`\alpha` that starts at
-    0.05. Source: Loshchilov et al. 2024. Queries and keys are unit vectors with a learned scale, and
-    so is what the activation reads. Simplified: GELU in place of SwiGLU.
+    0.05. Source: Loshchilov et al. 2025. Queries and keys are unit vectors with a learned scale.
+    The activation reads cosines with a learned scale. Simplified: GELU in place of SwiGLU.
 
     Args:
         d_model: width of the stream.
@@ -234,7 +241,7 @@ class SphereModel(CausalLanguageModel):
     .. math::
         z = s_z \odot W h, \qquad h = \operatorname{Encoder}(\operatorname{unit}(E_w + P_t))
 
-    Call `project_` after each step. Source: Loshchilov et al. 2024; learned positions in place of
+    Call `project_` after each step. Source: Loshchilov et al. 2025; learned positions in place of
     rotary ones.
 
     Args:
@@ -246,9 +253,18 @@ class SphereModel(CausalLanguageModel):
         torch.Size([3, 9])
     """
 
-    def __init__(self, vocab_size: int, *args: Any, **options: Any) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        max_length: int,
+        d_model: int,
+        nhead: int,
+        num_layers: int,
+        **options: Any,
+    ) -> None:
         options = options | {"bias": False}
-        super().__init__(vocab_size, *args, SphereBlock, **options)
+        sizes = (max_length, d_model, nhead, num_layers)
+        super().__init__(vocab_size, *sizes, SphereBlock, **options)
         width = self.head.weight.shape[1]
         self.s_z = _Scaled(vocab_size, 1.0, width**-0.5, options.get("dtype"))
 

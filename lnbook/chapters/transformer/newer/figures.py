@@ -95,9 +95,7 @@ def differences(rows: Mapping[str, ArrayLike], label: str) -> Figure:
     styles = line_styles(rows, linestyle="none")
     for number, (name, values) in enumerate(rows.items()):
         found = np.asarray(values, dtype=float)
-        axes.plot(
-            found, np.full(found.size, -number), **styles[name], alpha=0.6, markersize=6.5
-        )
+        axes.plot(found, np.full(found.size, -number), **styles[name], alpha=0.6, markersize=6.5)
         place = [-number - 0.3, -number + 0.3]
         axes.plot([found.mean()] * 2, place, color=styles[name]["color"], linewidth=3)
     axes.set_yticks(-np.arange(len(rows)), list(rows))

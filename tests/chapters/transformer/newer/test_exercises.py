@@ -31,7 +31,7 @@ def test_mistakes_with_the_step(row: object, told: str) -> None:
 
 def test_folding() -> None:
     def fold(gamma, beta, block):
-        zero, one = (np.array([x * gamma + beta for x in (0, 1)]) / np.sqrt(block))
+        zero, one = np.array([x * gamma + beta for x in (0, 1)]) / np.sqrt(block)
         return one - zero, zero
 
     assert exercises.check_fold(fold).correct

@@ -107,7 +107,8 @@ def test_ngpt_starts_as_in_its_paper_and_stays_on_the_sphere() -> None:
 def test_what_the_branches_read(design: str, factors: list[float]) -> None:
     plain, changed = (experiments.build(name, 9, 0, layers=3) for name in ("Pre-LN", design))
     x = draw(2, 4, 32)
-    for one, other, factor in zip(plain.encoder.layers, changed.encoder.layers, factors):
+    layers = plain.encoder.layers, changed.encoder.layers
+    for one, other, factor in zip(*layers, factors, strict=True):
         for name in ("norm1", "norm2"):
             torch.testing.assert_close(getattr(other, name)(x), factor * getattr(one, name)(x))
     torch.testing.assert_close(changed.encoder.norm(x), plain.encoder.norm(x))
@@ -115,7 +116,8 @@ def test_what_the_branches_read(design: str, factors: list[float]) -> None:
 
 def test_scaled_weights_shrink_what_the_branches_write() -> None:
     plain, changed = (
-        experiments.build(name, 9, 0, layers=2).state_dict() for name in ("Pre-LN", "scaled weights")
+        experiments.build(name, 9, 0, layers=2).state_dict()
+        for name in ("Pre-LN", "scaled weights")
     )
     for name, weight in plain.items():
         writes = name.endswith(("out_proj.weight", "linear2.weight"))
@@ -180,3 +182,9 @@ def test_logits() -> None:
 def test_no_design_of_an_unknown_name() -> None:
     with pytest.raises(ValueError, match="expected design to be one of Pre-LN, .* 'Post-LN'"):
         experiments.build("Post-LN", 9, 0)
+
+
+def test_a_cap_takes_no_masks() -> None:
+    attention = experiments.CappedAttention(8, 2, cap=1.0)
+    with pytest.raises(ValueError, match="no mask other than is_causal"):
+        attention(torch.zeros(1, 3, 8), torch.zeros(3, 3, dtype=torch.bool))
