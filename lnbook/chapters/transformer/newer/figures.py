@@ -28,7 +28,7 @@ def curves(
             the values, of shape `(runs, K)`.
         xlabel: what the places are.
         ylabels: what the values are, for each panel.
-        log_x: whether the places are on a logarithmic scale.
+        log_x: whether the places are on a logarithmic scale, with a tick at each.
         log_y: the titles of the panels whose values are.
 
     Returns:
@@ -63,6 +63,9 @@ def curves(
             axes.set_yscale("log")
         if log_x:
             axes.set_xscale("log")
+            places = sorted({float(x) for line in axes.lines for x in np.asarray(line.get_xdata())})
+            axes.set_xticks(places, [f"{place:g}" for place in places])
+            axes.minorticks_off()
         axes.grid()
     rows[-1].set_xlabel(xlabel)
     handles = {line.get_label(): line for axes in rows for line in axes.lines}
