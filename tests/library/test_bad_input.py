@@ -22,7 +22,16 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
-from lnbook import functional, layers, measurements, notebook, recurrent, reference, training
+from lnbook import (
+    debugging,
+    functional,
+    layers,
+    measurements,
+    notebook,
+    recurrent,
+    reference,
+    training,
+)
 from lnbook import transformer as tf
 from lnbook.data import adding, digits, text
 from lnbook.kernels import gpu
@@ -832,6 +841,9 @@ def of_training() -> Iterator[Row]:
     yield row(f, partial(f, None, 0.1), TypeError, name, "torch module", "NoneType")
     yield row(f, partial(f, model, -0.1), ValueError, name, "at least 0", "-0.1")
     yield row(f, partial(f, model, "1"), TypeError, name, "real number", "'1'")
+    f, name = debugging.first_nonfinite, "first_nonfinite"
+    yield row(f, partial(f, None, list), TypeError, name, "torch module", "NoneType")
+    yield row(f, partial(f, model, model.weight), TypeError, name, "step", "function", "Parameter")
     f, name = t.initialize_, "initialize_"
     yield row(f, partial(f, model, 0), TypeError, name, "numpy.random.Generator", "int")
     yield row(f, partial(f, None, RNG), TypeError, name, "torch module", "NoneType")
@@ -874,6 +886,7 @@ NOTHING_TO_REFUSE = {
     "BatchNormResult": "a result",
     "LayerNormResult": "a result",
     "History": "a result",
+    "NonFinite": "a result",
     "Digits": "a result",
     "Split": "a result",
     "Text": "a result",
@@ -897,6 +910,7 @@ MODULES = (
     adding,
     digits,
     text,
+    debugging,
     training,
     measurements,
     notebook,

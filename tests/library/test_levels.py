@@ -13,7 +13,7 @@ LEVELS = (
     {"functional", "kernels"},
     {"layers"},
     {"recurrent", "transformer"},
-    {"data", "training"},
+    {"data", "debugging", "training"},
     {"notebook"},
     {"chapters"},
 )
