@@ -43,30 +43,6 @@ def test_epsilon_is_not_loaded() -> None:
     assert torch.equal(new(row / 100), old(row / 100))
 
 
-HALF = (torch.float16, torch.bfloat16)
-KINDS = (*HALF, torch.float32, torch.float64)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("given", KINDS, ids=str)
-def test_which_dtypes_go_together(kind: torch.dtype, given: torch.dtype) -> None:
-    x = torch.ones(2, 4, dtype=given)
-    for layer in (nn.LayerNorm(4, dtype=kind), layers.LayerNorm(4, dtype=kind)):
-        if given == kind or (given in HALF and kind == torch.float32):
-            assert layer(x).dtype == given
-        else:
-            with pytest.raises(RuntimeError):
-                layer(x)
-
-
-def test_autocast_on_a_cpu_leaves_the_norm_alone() -> None:
-    norm, x = nn.LayerNorm(4), torch.ones(2, 4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert nn.Linear(4, 4)(x).dtype == torch.bfloat16
-        assert norm(x).dtype == torch.float32
-        assert norm(x.bfloat16()).dtype == torch.bfloat16
-
-
 @pytest.fixture(scope="module")
 def exported() -> tuple[nn.LayerNorm, dict[int, onnx.ModelProto]]:
     layer = randomized(nn.LayerNorm(4), torch.float32)
@@ -207,16 +183,6 @@ def test_state_dicts_load_both_ways_and_old_names_do_not() -> None:
     report = fresh.load_state_dict({"gamma": theirs.weight, "beta": theirs.bias}, strict=False)
     assert report.missing_keys == ["weight", "bias"]
     assert torch.equal(fresh.weight, torch.ones(4, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("kind", HALF, ids=str)
-def test_a_norm_in_float32_accepts_16_bit_rows(kind: torch.dtype) -> None:
-    norm = randomized(nn.LayerNorm(8), torch.float32)
-    x = torch.from_numpy(RNG.normal(size=(5, 8))).to(kind)
-    y = nn.functional.layer_norm(x.float(), (8,), norm.weight, norm.bias, norm.eps).type_as(x)
-    assert y.dtype == kind
-    right = expected(norm, x.double().numpy())
-    assert np.abs(y.detach().double().numpy() - right).max() < 0.02
 
 
 @pytest.mark.parametrize("features", [4, 256])

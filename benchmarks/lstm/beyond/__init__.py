@@ -1,1 +1,0 @@
-"""Measurements for the chapter book/lstm/beyond."""
