@@ -1,0 +1,1 @@
+"""What `book/practice/fine-tuning.md` imports."""
