@@ -15,7 +15,7 @@ from lnbook.chapters.practice.fine_tuning.experiments import (
     pretrain,
 )
 
-RATES = (0.003, 0.01, 0.03)
+RATES = (0.003, 0.01, 0.03, 0.1)
 SEEDS = 5
 UNTRAINED = ("head", "norms, no head", "norms", "random", "everything")
 

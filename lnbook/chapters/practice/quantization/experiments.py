@@ -7,8 +7,11 @@ results as integer arithmetic, up to the rounding of sums, on any processor.
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,7 @@ __all__ = [
     "fold_",
     "largest_features",
     "norm_tensors",
+    "onnx_operations",
     "plant_",
     "principal_basis",
     "product_error",
@@ -74,6 +78,7 @@ def crest(x: Tensor) -> float:
         >>> crest(torch.tensor([1.0, -1.0, 1.0, 1.0]))
         1.0
     """
+    x = x.detach()
     return float(x.abs().max() / x.square().mean().sqrt())
 
 
@@ -452,3 +457,85 @@ def test_loss(model: CausalLanguageModel, batch: tuple[Tensor, Tensor]) -> float
         True
     """
     return language_model.loss(model, batch).item()
+
+
+def onnx_operations(static: bool) -> list[str]:
+    """Quantize a LayerNorm and a matrix with ONNX Runtime's tools, and list what's executed.
+
+    Args:
+        static: whether scales are computed in advance (`quantize_static`) or at run time
+            (`quantize_dynamic`).
+
+    Returns:
+        The operations of the graph, after the optimizations of ONNX Runtime.
+
+    Example:
+        >>> onnx_operations(static=False)[0]
+        'LayerNormalization'
+    """
+    import onnx  # here, since importing these takes seconds
+    import onnxruntime
+    from onnxruntime import quantization
+
+    logger = logging.getLogger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it advises preprocessing, which changes nothing here
+    try:
+        with TemporaryDirectory() as folder:
+            plain, coarse, fast = (Path(folder) / f"{name}.onnx" for name in "abc")
+            onnx.save(_onnx_model(), plain)
+            if static:
+                quantization.quantize_static(plain, coarse, _Calibration())
+            else:
+                quantization.quantize_dynamic(plain, coarse)
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level, options.intra_op_num_threads = 4, 1
+            options.optimized_model_filepath = str(fast)
+            # Only optimizations that don't depend on the processor.
+            options.graph_optimization_level = (
+                onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+            )
+            onnxruntime.InferenceSession(str(coarse), options, providers=["CPUExecutionProvider"])
+            return [node.op_type for node in onnx.load(fast).graph.node]
+    finally:
+        logger.setLevel(level)
+
+
+def _rows() -> Array:
+    return np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
+
+
+class _Calibration:
+    """What `quantize_static` reads: one batch, then None."""
+
+    def __init__(self) -> None:
+        self.batches = iter([{"x": _rows()}])
+
+    def get_next(self) -> dict[str, Array] | None:
+        return next(self.batches, None)
+
+
+def _onnx_model() -> Any:
+    """LayerNorm over 8 features and a matrix with 4 outputs, as an ONNX model."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    rng = np.random.default_rng(1)
+    shapes = {"gamma": (8,), "beta": (8,), "W": (8, 4)}
+    initial = [
+        numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name)
+        for name, shape in shapes.items()
+    ]
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "gamma", "beta"], ["y"]),
+        helper.make_node("MatMul", ["y", "W"], ["z"]),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "norm_and_matrix",
+        [helper.make_tensor_value_info("x", kind, (5, 8))],
+        [helper.make_tensor_value_info("z", kind, (5, 4))],
+        initial,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
