@@ -2,50 +2,140 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from torch import nn
 
-from lnbook.chapters.shared.checker import as_array, checker, judge
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
 
-__all__ = ["check_change", "check_sign"]
-
-
-@checker
-def check_change(change: Any = None) -> str:
-    """Check the largest change from doubling a row, without epsilon.
-
-    Args:
-        change: one number.
-
-    Example:
-        >>> check_change(2)
-        Not yet. That's how much the row grows. What is it divided by?
-    """
-    judge(
-        as_array(change, (), "Your change"),
-        np.array(0.0),
-        {"That's how much the row grows. What is it divided by?": np.array(2.0)},
-        otherwise="Divide both rows by their standard deviations and compare.",
-    )
-    return "The scale of a row doesn't matter."
+__all__ = ["check_freeze", "check_steps", "check_which"]
 
 
 @checker
-def check_sign(factor: Any = None) -> str:
-    """Check how flipping a row's sign affects its normalized values.
+def check_steps(up: Any = None, down: Any = None) -> str:
+    """Check the largest steps from 1 that bfloat16 rounds away.
 
     Args:
-        factor: one number.
+        up: for a step above 1.
+        down: for a step below 1.
 
     Example:
-        >>> check_sign(1)
-        Not yet. The standard deviation stays the same, but the deviations change sign.
+        >>> check_steps(up=2**-7, down=2**-9)
+        Not yet. Up: that's the distance to the next number. Half of it is enough.
     """
+    whole = "that's the distance to the next number. Half of it is enough."
     judge(
-        as_array(factor, (), "Your factor"),
-        np.array(-1.0),
-        {"The standard deviation stays the same, but the deviations change sign.": np.array(1.0)},
-        otherwise="Normalize [1, 2, 3] and [-1, -2, -3] and compare.",
+        as_array(up, (), "Your step up"),
+        np.array(2.0**-8),
+        {f"Up: {whole}": np.array(2.0**-7), "Up: that's a quarter.": np.array(2.0**-9)},
+        otherwise="Up: the next number is 1 + 1/128. Where is the middle?",
+        tolerance=6e-5,
     )
-    return "The pattern is flipped."
+    judge(
+        as_array(down, (), "Your step down"),
+        np.array(2.0**-9),
+        {f"Down: {whole}": np.array(2.0**-8), "Down: that's a quarter.": np.array(2.0**-10)},
+        otherwise="Down: the next number is 1 - 1/256. Where is the middle?",
+        tolerance=6e-5,
+    )
+    return "Between the two, gamma can fall but not rise."
+
+
+class _Example(nn.Module):
+    """A model whose names don't say what's a norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(4)
+        self.norm_projection = nn.Linear(4, 4)
+        self.block = nn.Sequential(nn.Linear(4, 4), nn.RMSNorm(4), nn.Conv1d(4, 4, 1))
+        self.block.append(nn.GroupNorm(2, 4))
+        self.final = nn.LayerNorm(4)
+        self.final.requires_grad_(False)
+        self.head = nn.Linear(4, 2)
+
+
+RIGHT = {
+    "ln_1.weight",
+    "ln_1.bias",
+    "block.1.weight",
+    "block.3.weight",
+    "block.3.bias",
+    "final.weight",
+    "final.bias",
+    "head.weight",
+    "head.bias",
+}
+
+
+@checker
+def check_freeze(function: Callable[[nn.Module], Any]) -> str:
+    """Check a function that freezes everything except the norms and the head.
+
+    Args:
+        function: takes a model and changes it.
+
+    Example:
+        >>> def freeze(model):
+        ...     for name, parameter in model.named_parameters():
+        ...         parameter.requires_grad_("norm" in name or "head" in name)
+        >>> check_freeze(freeze)
+        Not yet. norm_projection.weight is trained, but it belongs to a linear layer.
+    """
+    model = _Example()
+    with running():
+        function(model)
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    everything = {name for name, _ in model.named_parameters()}
+    if trained == everything - {"final.weight", "final.bias"}:
+        raise NotYet("Your function changes nothing. Everything that was trained still is.")
+    for name in sorted(trained - RIGHT, reverse=True):
+        kind = type(model.get_submodule(name.rpartition(".")[0])).__name__
+        layer = "a convolution" if kind == "Conv1d" else "a linear layer"
+        raise NotYet(f"{name} is trained, but it belongs to {layer}.")
+    for name in sorted(RIGHT - trained):
+        if name.startswith("head"):
+            raise NotYet("The head is frozen.")
+        if name.startswith("final"):
+            raise NotYet(
+                f"{name} was frozen before and still is. Call requires_grad_(True) on each norm."
+            )
+        kind = type(model.get_submodule(name.rpartition(".")[0])).__name__
+        raise NotYet(f"{name} belongs to a {kind}, but it's frozen.")
+    return "It works for any names, and for norms that somebody had frozen."
+
+
+WHICH = {
+    "a": ("none", "LoRA freezes everything else, and norms have no LoRA term."),
+    "b": ("beta", 'bias="all" unfreezes what is named bias. That includes beta, not gamma.'),
+    "c": ("beta", "both are trained, in bfloat16. Which of them can take a step of 0.0002?"),
+    "d": ("both", "the norms were converted to float32 before they were copied."),
+    "e": ("none", "prepare_model_for_kbit_training freezes everything, and LoRA trains its terms."),
+}
+
+
+@checker
+def check_which(a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None) -> str:
+    """Check what moves in five treatments.
+
+    Args:
+        a: "both", "beta" or "none", like the others.
+        b: LoRA with all biases.
+        c: LoRA with the norms in modules_to_save.
+        d: the same after prepare_model_for_kbit_training.
+        e: LoRA after prepare_model_for_kbit_training.
+
+    Example:
+        >>> check_which(a="none", b="beta", c="both", d="both", e="none")
+        Not yet. c: both are trained, in bfloat16. Which of them can take a step of 0.0002?
+    """
+    for (letter, (right, why)), answer in zip(WHICH.items(), (a, b, c, d, e), strict=True):
+        if answer is None or answer is ...:
+            raise NotYet(f"{letter} is still missing.")
+        if answer not in ("both", "beta", "none"):
+            raise NotYet(f'{letter}: answer "both", "beta" or "none", not {answer!r}.')
+        if answer != right:
+            raise NotYet(f"{letter}: {why}")
+    return "Print names and dtypes of what is trained, and you'd see all five."

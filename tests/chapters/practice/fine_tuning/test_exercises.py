@@ -1,15 +1,92 @@
 """The chapter's checkers accept correct answers and recognize common mistakes."""
 
+import pytest
+import torch
+from torch import nn
+
 from lnbook.chapters.practice.fine_tuning import exercises
 
 
-def test_change() -> None:
-    assert exercises.check_change(0).correct
-    assert "what is it divided by" in exercises.check_change(2).message.lower()
-    assert "still missing" in exercises.check_change(...).message
+def test_the_steps() -> None:
+    """The largest step that's rounded away, found by trying, is the answer."""
+    one = torch.ones((), dtype=torch.bfloat16)
+    found = []
+    for sign in (1, -1):
+        steps = [n * 2.0**-12 for n in range(1, 64)]
+        found.append(max(step for step in steps if one + sign * step == one))
+    assert exercises.check_steps(*found).correct
+    assert exercises.check_steps(0.0039, 0.00195).correct
 
 
-def test_sign() -> None:
-    assert exercises.check_sign(-1).correct
-    assert "change sign" in exercises.check_sign(1).message
-    assert not exercises.check_sign(0).correct
+@pytest.mark.parametrize(
+    ("up", "down", "told"),
+    [
+        (2**-7, 2**-9, "Up: that's the distance"),
+        (2**-9, 2**-9, "Up: that's a quarter"),
+        (1.0, 2**-9, "Up: the next number"),
+        (2**-8, 2**-8, "Down: that's the distance"),
+        (2**-8, 2**-10, "Down: that's a quarter"),
+        (2**-8, 1.0, "Down: the next number"),
+        (..., 1.0, "still missing"),
+    ],
+)
+def test_mistakes_with_the_steps(up: object, down: object, told: str) -> None:
+    verdict = exercises.check_steps(up, down)
+    assert not verdict.correct
+    assert told in verdict.message
+
+
+def frozen(kinds=(nn.LayerNorm, nn.RMSNorm, nn.GroupNorm), head=True, first=True):
+    def freeze(model):
+        if first:
+            model.requires_grad_(False)
+        for part in model.modules():
+            if isinstance(part, kinds):
+                part.requires_grad_(True)
+        if head:
+            model.head.requires_grad_(True)
+
+    return freeze
+
+
+def test_freezing() -> None:
+    assert exercises.check_freeze(frozen()).correct
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda model: None, "changes nothing"),
+        (frozen(first=False), "belongs to a linear layer"),
+        (frozen((nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.Conv1d)), "a convolution"),
+        (frozen(head=False), "head is frozen"),
+        (frozen((nn.LayerNorm, nn.GroupNorm)), "a RMSNorm, but it's frozen"),
+        (frozen((nn.LayerNorm, nn.RMSNorm)), "a GroupNorm, but it's frozen"),
+        (lambda model: 1 / 0, "ZeroDivisionError"),
+    ],
+)
+def test_mistakes_with_freezing(function, told: str) -> None:
+    verdict = exercises.check_freeze(function)
+    assert not verdict.correct
+    assert told in verdict.message
+
+
+def test_a_norm_that_was_frozen_before() -> None:
+    def freeze(model):
+        for part in model.modules():
+            if not [*part.children()] and not isinstance(
+                part, (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
+            ):
+                part.requires_grad_(part is model.head)
+
+    assert "was frozen before" in exercises.check_freeze(freeze).message
+
+
+def test_which() -> None:
+    right = {letter: answer for letter, (answer, _) in exercises.WHICH.items()}
+    assert exercises.check_which(**right).correct
+    for letter, answer in right.items():
+        wrong = "both" if answer != "both" else "none"
+        assert exercises.check_which(**right | {letter: wrong}).message.startswith(letter)
+        assert "still missing" in exercises.check_which(**right | {letter: ...}).message
+        assert "not 'all'" in exercises.check_which(**right | {letter: "all"}).message
