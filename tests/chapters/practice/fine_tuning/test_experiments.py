@@ -12,11 +12,10 @@ from lnbook.layers import LayerNorm
 def changed(before: nn.Module, after: nn.Module) -> set[str]:
     """Names of the parameters of `before` that are different in `after`."""
     found = dict(after.named_parameters())
-    aliases = {name: name for name, _ in before.named_parameters()}
     return {
         name
         for name, parameter in before.named_parameters()
-        if aliases[name] in found and not torch.equal(parameter, found[name])
+        if name in found and not torch.equal(parameter, found[name])
     }
 
 
@@ -47,9 +46,6 @@ def test_methods_train_what_they_say(method: str) -> None:
     if method == "random":
         assert not moved & norms
         assert head < moved
-    elif method == "biases" or method == "everything":
-        # The bias of the keys has no effect on attention, but Adam may still move it.
-        assert moved == expected[method]
     else:
         assert moved == expected[method]
 
@@ -101,7 +97,7 @@ def test_the_tasks_are_separate() -> None:
 
 
 def test_pretraining_learns_the_old_digits() -> None:
-    model = experiments.pretrain(0, steps=60)
+    model = experiments.pretrain(0, steps=40)
     assert experiments.accuracy(model, experiments._digits(0, "test", False, torch.float64)) > 0.6
 
 
