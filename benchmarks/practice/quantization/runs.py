@@ -23,8 +23,10 @@ from lnbook.transformer import CausalLanguageModel
 
 SEEDS = 5
 STEPS = (0, 250, 2000)
-SETTINGS = [{"bits": bits, "fine": fine} for bits in (8, 4) for fine in (False, True)]
-PARTS = {
+SETTINGS: list[dict[str, Any]] = [
+    {"bits": bits, "fine": fine} for bits in (8, 4) for fine in (False, True)
+]
+PARTS: dict[str, dict[str, Any]] = {
     "inputs": {"inputs": True, "outputs": False, "weights": False},
     "outputs": {"weights": False},
     "weights": {"outputs": False},

@@ -68,7 +68,8 @@ def quantize(x: Tensor, *, axis: int | None = None, bits: int = 8) -> Tensor:
     """
     largest = x.abs().amax() if axis is None else x.abs().amax(axis, keepdim=True)
     scale = largest.clamp_min(torch.finfo(x.dtype).tiny) / (2 ** (bits - 1) - 1)
-    return (x / scale).round() * scale
+    rounded: Tensor = (x / scale).round() * scale
+    return rounded
 
 
 def crest(x: Tensor) -> float:
@@ -301,7 +302,8 @@ def principal_basis(rows: Tensor) -> Tensor:
                 [0.7070, 0.7070]], dtype=torch.float64)
     """
     rows = rows.double()
-    return torch.linalg.eigh(rows.T @ rows).eigenvectors.flip(1)
+    axes: Tensor = torch.linalg.eigh(rows.T @ rows).eigenvectors.flip(1)
+    return axes
 
 
 @torch.no_grad()
@@ -474,7 +476,7 @@ def onnx_operations(static: bool) -> list[str]:
         'LayerNormalization'
     """
     import onnx  # here, since importing these takes seconds
-    import onnxruntime
+    import onnxruntime  # type: ignore[import-untyped]
     from onnxruntime import quantization
 
     logger = logging.getLogger()
