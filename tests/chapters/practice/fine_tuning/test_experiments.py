@@ -97,7 +97,7 @@ def test_the_tasks_are_separate() -> None:
 
 
 def test_pretraining_learns_the_old_digits() -> None:
-    model = experiments.pretrain(0, steps=40)
+    model = experiments.pretrain(0, steps=60)
     assert experiments.accuracy(model, experiments._digits(0, "test", False, torch.float64)) > 0.6
 
 
@@ -115,3 +115,29 @@ def test_patches_and_mean_are_those_of_the_docstring() -> None:
 def test_no_method_of_an_unknown_name() -> None:
     with pytest.raises(ValueError, match="expected method to be one of head, .* but got 'norm'"):
         experiments.fine_tune(experiments.build(0), "norm", 0, lr=0.01)
+
+
+def test_methods_train_as_many_numbers_as_they_should() -> None:
+    width, hidden, layers, classes = 32, 64, 3, 5
+    norms = (2 * layers + 1) * 2 * width
+    head = (width + 1) * classes
+    ends = [(3 * width, width), (width, width), (hidden, width), (width, hidden)]
+    of_rank = layers * sum(rows + columns for rows, columns in ends)
+    biases = layers * (sum(rows for rows, _ in ends) + 2 * width) + 2 * width
+    start = experiments.build(0)
+    expected = {
+        "head": head,
+        "norms, no head": norms,
+        "norms": norms + head,
+        "biases": biases + head,
+        "random": norms + head,
+        "LoRA": 2 * of_rank + head,
+        "LoRA and norms": 2 * of_rank + norms + head,
+        "LoRA, rank 3": 3 * of_rank + head,
+        "everything": sum(p.numel() for p in start.parameters()),
+    }
+    found = {
+        method: experiments.fine_tune(start, method, 0, lr=0.0, steps=1).parameters
+        for method in experiments.METHODS
+    }
+    assert found == expected
