@@ -109,6 +109,14 @@
     return h("data", { value: String(value), "data-name": name }, shown);
   }
 
+  /** How one feature of a row is normalized, with its numbers: "x̂₁ = (4 − 4.67) / 2.49 = −0.27". */
+  function worked(x, i, { mean, rstd, xhat }) {
+    const shown = fixed(x[i], x[i] % 1 ? 1 : 0);
+    const mu = mean < 0 ? `(${fixed(mean)})` : fixed(mean);
+    const root = 1 / rstd;
+    return `x̂${"₁₂₃₄₅₆"[i]} = (${shown} − ${mu}) / ${root >= 0.01 ? fixed(root) : tiny(root)} = ${fixed(xhat[i])}`;
+  }
+
   /** The colors of lnbook/notebook/palette.toml, by what they represent. */
   const color = {
     ink: "var(--ln-ink)",
@@ -121,6 +129,7 @@
     changed: "var(--ln-changed)",
     backward: "var(--ln-backward)",
     first: "var(--ln-first)",
+    second: "var(--ln-second)",
     third: "var(--ln-third)",
     fourth: "var(--ln-fourth)",
     fifth: "var(--ln-fifth)",
@@ -203,6 +212,6 @@
     return h("fieldset", { class: "ln-play-controls", disabled: !live, "aria-label": "Controls" }, children);
   }
 
-  root.Drawing = { h, markup, patch, fixed, power, tiny, number, color, halo, svg, range, choice, button, controls };
+  root.Drawing = { h, markup, patch, fixed, power, tiny, number, worked, color, halo, svg, range, choice, button, controls };
   root.Playground = root.Playground || {};
 })(globalThis);

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, power, tiny, number, color, halo, svg, range, choice, button, controls } = Drawing;
+  const { h, fixed, power, tiny, number, worked, color, halo, svg, range, choice, button, controls } = Drawing;
   const { forward, backward, sum, dot } = NormMath;
 
   const WIDTH = 380;
@@ -34,6 +34,67 @@
     outlier: { text: "one outlier", x: [1, 0.5, 0, 1.5, 0.5, 9], dy: [0, 0, 0, 0, 0, 1] },
   };
 
+  /**
+   * The guided tour: a question, guesses, and what to try. `before` sets up the question and `after`
+   * shows the answer; both are parts of a state.
+   */
+  const TOUR = [
+    {
+      ask: "You drag x₃ up, from 8 to 10. What do x̂₁ and x̂₂ do?",
+      guesses: ["They stay", "They move closer together", "They move apart"],
+      right: 1,
+      act: "Drag x₃ to 10",
+      before: () => preset("chapter"),
+      after: () => ({ x: [4, 2, 10], feature: 2 }),
+      why: "You didn't touch x₁ or x₂. But x₃ pulls the mean up and inflates the standard deviation, and all features share both. If you could drag x₃ up forever, x̂₁ and x̂₂ would meet at −1/√2 ≈ −0.71.",
+    },
+    {
+      ask: "Every number in the row grows by 1000. What happens to x̂?",
+      guesses: ["It grows by 1000", "It shrinks toward 0", "Nothing"],
+      right: 2,
+      act: "Add 1000",
+      before: () => preset("chapter"),
+      after: () => preset("thousand"),
+      why: "Only μ changes. The distances from the mean are the same as before, and x̂ depends on nothing else. (In float32, a large mean costs you digits.)",
+    },
+    {
+      ask: "Six features, and one is far above the others. How large can its x̂ get?",
+      guesses: ["As large as you like", "At most √5 ≈ 2.24", "At most 1"],
+      right: 1,
+      act: "Make x₆ an outlier",
+      before: () => ({ ...preset("outlier"), x: [1, 0.5, 0, 1.5, 0.5, 2] }),
+      after: () => ({ ...preset("outlier"), feature: 5 }),
+      why: "An outlier inflates the standard deviation that it's divided by. In a row of H numbers, no entry of x̂ can exceed √(H − 1). Drag x₆ and watch.",
+    },
+    {
+      ask: "Each output is yᵢ = γᵢ x̂ᵢ + βᵢ. You set γ₁ to 0. Which outputs change?",
+      guesses: ["All of them", "Only y₁", "None"],
+      right: 1,
+      act: "Set γ₁ to 0",
+      before: () => ({ ...preset("chapter"), output: true }),
+      after: () => ({ gamma: [0, 1, 0.5], chosen: "0" }),
+      why: "γ and β come after the normalization, and each acts on one feature only. Now y₁ equals β₁ = 0.5, whatever the row is.",
+    },
+    {
+      ask: "In the backward pass, the loss pushes on y₁ only. Which features of x feel it?",
+      guesses: ["Only x₁", "All of them", "None"],
+      right: 1,
+      act: "Send the gradient back",
+      before: () => ({ ...preset("chapter"), output: true, dy: [0, 0, 0] }),
+      after: () => ({ gradient: true, dy: [1, 0, 0] }),
+      why: "The entries of ∂L/∂x sum to 0, because shifting the whole row never changes the output. So if one is positive, another must be negative.",
+    },
+    {
+      ask: "All four numbers are equal, and ε is 10⁻⁵. By what factor is the gradient multiplied on its way back?",
+      guesses: ["0", "1", "About 316"],
+      right: 2,
+      act: "Make the row constant",
+      before: () => ({ ...preset("constant"), x: [3, 2, 5, 4], output: true, gradient: true }),
+      after: () => preset("constant"),
+      why: "The variance is 0, so the factor is 1/√ε ≈ 316. With ε = 0 you'd divide by 0: explore freely, and move the slider of ε to its left end.",
+    },
+  ];
+
   function preset(name) {
     const { x, gamma, beta, dy, low } = PRESETS[name];
     return {
@@ -52,11 +113,21 @@
     return {
       id: options.id || "norm",
       alt: options.alt || "",
+      output: true,
       gradient: true,
       epsPower: -5,
+      feature: 0,
+      tour: null,
+      guess: null,
+      tried: false,
       ...preset(options.preset || "chapter"),
       ...options,
     };
+  }
+
+  /** A question of the tour, before any guess. */
+  function question(state, index) {
+    return { ...state, output: false, gradient: false, epsPower: -5, feature: 0, tour: index, guess: null, tried: false, ...TOUR[index].before() };
   }
 
   function epsilon(state) {
@@ -259,13 +330,12 @@
   function drawing(state, result, live) {
     return svg(
       WIDTH,
-      state.gradient ? 704 : 444,
+      state.gradient ? 704 : state.output ? 444 : 304,
       state.alt,
       live,
       rowPanel(state, result, live),
       plainPanel(state, 218, "x̂", "normalized", result.xhat, color.third, OUTPUT_REACH),
-      plainPanel(state, 334, "y = γ x̂ + β", "the output", result.y, color.fifth, OUTPUT_REACH),
-      parameters(state, 423),
+      state.output && [plainPanel(state, 334, "y = γ x̂ + β", "the output", result.y, color.fifth, OUTPUT_REACH), parameters(state, 423)],
       state.gradient && [
         upstreamPanel(state, 488, live),
         plainPanel(state, 608, "∂L/∂x", "the gradient that reaches the row", result.dx, color.backward, GRADIENT_REACH, 25),
@@ -302,13 +372,46 @@
     );
   }
 
+  /** The tour: a question with guesses, then something to try, then what happened and why. */
+  function guide(state, live) {
+    const { ask, guesses, right, act, why } = TOUR[state.tour];
+    const last = state.tour === TOUR.length - 1;
+    const guessed = state.guess !== null;
+    return controls(
+      live,
+      h(
+        "div",
+        { class: "ln-tour" },
+        h("p", { class: "ln-tour-count" }, `Question ${state.tour + 1} of ${TOUR.length}`),
+        choice(state.id, "guess", ask, guesses.map((text, i) => [i, text]), state.guess),
+        state.tried
+          ? h("p", { class: "ln-tour-why" }, h("strong", {}, verdict(state)), ` ${why}`)
+          : h("p", { class: "ln-tour-why" }, guessed ? "Now try it, and watch the bars." : "Guess first. A wrong guess teaches you more than an answer that you only read."),
+        h(
+          "div",
+          { class: "ln-play-buttons" },
+          guessed && !state.tried && h("button", { type: "button", class: "ln-tour-go", "data-act": "try", "data-value": "1" }, act),
+          state.tried && h("button", { type: "button", class: "ln-tour-go", "data-act": "tour", "data-value": String(last ? 0 : state.tour + 1) }, last ? "Start over" : "Next question"),
+          state.tour > 0 && button("tour", state.tour - 1, "Back"),
+          button("free", 1, "Explore freely")
+        )
+      )
+    );
+  }
+
+  function verdict(state) {
+    return state.guess === TOUR[state.tour].right ? "You guessed right." : `It's “${TOUR[state.tour].guesses[TOUR[state.tour].right]}”.`;
+  }
+
   function panelOfControls(state, live) {
+    if (state.tour !== null) return guide(state, live);
     const i = state.chosen === "all" ? 0 : Number(state.chosen);
     const index = state.chosen === "all" ? "" : SUBSCRIPTS[i];
     const spoken = state.chosen === "all" ? "of all features" : `of feature ${i + 1}`;
     const features = [["all", "all"], ...state.x.map((_, k) => [k, String(k + 1)])];
     return controls(
       live,
+      state.guided && h("div", { class: "ln-play-buttons" }, button("tour", 0, "Take the guided tour")),
       h(
         "div",
         { class: "ln-play-buttons", role: "group", "aria-label": "Example rows" },
@@ -335,7 +438,8 @@
 
   function view(state, live) {
     const result = computed(state);
-    return [panelOfControls(state, live), drawing(state, result, live), readout(state, result)];
+    const line = worked(state.x, state.feature, result);
+    return [panelOfControls(state, live), drawing(state, result, live), h("p", { class: "ln-play-worked" }, line), readout(state, result)];
   }
 
   // Changes ---------------------------------------------------------------------------------------
@@ -355,6 +459,7 @@
     return {
       ...state,
       chosen: Number(state.chosen) >= size ? "all" : state.chosen,
+      feature: Math.min(state.feature, size - 1),
       x: grown(state.x, state.low + 6),
       gamma: grown(state.gamma, 1),
       beta: grown(state.beta, 0),
@@ -365,8 +470,9 @@
   function update(state, act, value, index) {
     switch (act) {
       case "x":
+        return { ...state, feature: index, x: replaced(state.x, index, value) };
       case "dy":
-        return { ...state, [act]: replaced(state[act], index, value) };
+        return { ...state, dy: replaced(state.dy, index, value) };
       case "eps":
         return { ...state, epsPower: value };
       case "gamma":
@@ -375,7 +481,15 @@
       case "features":
         return resized(state, Number(value));
       case "preset":
-        return { ...state, ...preset(value) };
+        return { ...state, feature: 0, ...preset(value) };
+      case "guess":
+        return { ...state, guess: Number(value) };
+      case "try":
+        return { ...state, tried: true, ...TOUR[state.tour].after() };
+      case "tour":
+        return question(state, Number(value));
+      case "free":
+        return { ...state, tour: null, guided: true, output: true, gradient: true };
       default: // chosen, gradient
         return { ...state, [act]: value };
     }
@@ -383,8 +497,9 @@
 
   function status(state) {
     const { mean, variance, y } = computed(state);
+    if (state.tried && state.tour !== null) return `${verdict(state)} ${TOUR[state.tour].why}`;
     return `Mean ${fixed(mean)}, standard deviation ${fixed(Math.sqrt(variance))}. Output ${y.map((v) => fixed(v)).join(", ")}.`;
   }
 
-  Playground.norm = { start, view, update, status };
+  Playground.norm = { start, view, update, status, turns: ["x", "gamma", "beta", "dy", "low"] };
 })();

@@ -62,7 +62,8 @@
       cancelAnimationFrame(turning);
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const turns = figure.turns || [];
-      if (still || turns.every((name) => state[name] === next[name])) return change(next);
+      const same = (name) => String(state[name]) === String(next[name]);
+      if (still || turns.every(same)) return change(next);
       const from = state;
       const began = performance.now();
       const step = (now) => {
@@ -70,7 +71,7 @@
         const eased = t * t * (3 - 2 * t);
         const between = { ...next };
         for (const name of turns)
-          between[name] = t === 1 ? next[name] : from[name] + (next[name] - from[name]) * eased;
+          between[name] = t === 1 ? next[name] : mixed(from[name], next[name], eased);
         change(between);
         if (t < 1) turning = requestAnimationFrame(step);
       };
@@ -86,6 +87,8 @@
 
     root.addEventListener("click", ({ target }) => {
       const button = target.closest("button[data-act]");
+      const pointed = target.closest("[data-point]");
+      if (!button && pointed && root.contains(pointed)) change(figure.update(state, "pin", pointed.dataset.point));
       if (!button) return;
       const value = button.dataset.value;
       turn(figure.update(state, button.dataset.act, value, button.dataset.index));
@@ -106,6 +109,20 @@
       const left = event.target.closest("[role=gridcell]");
       if (left && !event.relatedTarget?.closest?.("[role=gridcell]")) preview(null);
     });
+
+    // Anything with `data-point` is previewed while a pointer or the focus is on it.
+    function point(event) {
+      const on = event.target?.closest?.("[data-point]");
+      const now = on && root.contains(on) ? on.dataset.point : null;
+      if ((state.preview ?? null) !== now) preview(now);
+    }
+
+    if (root.querySelector("[data-point]")) {
+      root.addEventListener("pointerover", (event) => event.pointerType !== "touch" && point(event));
+      root.addEventListener("pointerleave", () => point({ target: document.activeElement }));
+      root.addEventListener("focusin", point);
+      root.addEventListener("focusout", ({ relatedTarget }) => point({ target: relatedTarget }));
+    }
 
     root.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
@@ -147,6 +164,12 @@
     });
 
     show();
+  }
+
+  /** A number, or each number of a list, on the way to another; lists of another length jump. */
+  function mixed(from, to, t) {
+    if (!Array.isArray(to)) return from + (to - from) * t;
+    return to.map((value, i) => (from.length === to.length ? mixed(from[i], value, t) : value));
   }
 
   /** What dragging does: it moves a slider, or moves something freely. */

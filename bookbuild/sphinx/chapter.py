@@ -40,6 +40,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-updated", _pages)
     app.connect("doctree-resolved", _add)
     app.add_js_file("reading-marks.js", loading_method="defer")
+    app.add_js_file("course-map.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -124,6 +125,9 @@ def _tracks(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
 def _map(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
     """The parts of the book that have chapters, in the order of the table of contents."""
     entries = {entry["name"]: entry for entry in _chapters(app, course, docname)["chapters"]}
+    for name, entry in entries.items():
+        before = [entries[page] for page in _builds_on(course, name)]
+        entry["needs"] = [other["number"] for other in before if other["number"]]
     parts = [
         (tree.caption or "", [entries[page] for page in map(str, tree.items) if page in entries])
         for tree in parse_toc_yaml(course.book.toc).root.subtrees
@@ -140,13 +144,18 @@ PARTS: dict[str, Callable[[Sphinx, Course, str], dict[str, Any]]] = {
 }
 
 
+def _builds_on(course: Course, name: str) -> list[str]:
+    """The chapters to read before a chapter, in the order of the book."""
+    (chapter,) = course.book.named([name])
+    first = {page for pages in needs(chapter) for page in pages}
+    return [page for page in course.tracks[EVERYTHING].pages if page in first]
+
+
 def _head(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
     title = app.env.titles[docname].astext()
     page = Path(app.env.doc2path(docname, base=True))
     here = app.builder.get_target_uri(docname)
-    (chapter,) = course.book.named([docname])
-    first = {name for names in needs(chapter) for name in names}
-    before = [name for name in course.tracks[EVERYTHING].pages if name in first]
+    before = _builds_on(course, docname)
     return {
         **_entry(app, course, docname, docname),
         "needs": [_entry(app, course, docname, name) for name in before],

@@ -25,6 +25,9 @@ NEEDED_FOR: dict[str, str | None] = {
     "sphinx_highlight.js": None,
     "scripts/sphinx-book-theme.js": None,
     "design-tabs.js": 'class="sd-tab-set',
+    "course-map.js": 'class="ln-map"',
+    "decision-guide.js": "ln-guide",
+    "claim-filter.js": "ln-claims",
 }
 SEARCH = ("documentation_options.js", "doctools.js", "sphinx_highlight.js")
 TEXT_FONT = "fonts/LNSans.woff2"

@@ -16,17 +16,26 @@ from tests.site.visit import DESKTOP, MODES, PHONE, layout_shift, next_frame, sw
 
 OpenPage = Callable[..., Page]
 PAGE = "playground.html"
+HOME = "index.html"
 CHAPTERS = {
-    "formula/step-by-step.html": "norm",
-    "batch-norm/family.html": "family",
-    "formula/geometry.html": "sphere",
+    "formula/step-by-step.html": ("steps", "norm"),
+    "batch-norm/family.html": ("family",),
+    "formula/geometry.html": ("sphere",),
 }
+FIGURES = {HOME: ("steps",), PAGE: ("norm", "family", "sphere"), **CHAPTERS}
+KINDS = ("steps", "norm", "family", "sphere")
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 WIDTHS = pytest.mark.parametrize("width", [DESKTOP, PHONE])
 
 
-def figure(page: Page, kind: str) -> Locator:
-    return page.locator(f"[data-playground={kind}][data-live]")
+def figure(page: Page, kind: str, *, tour: bool = False) -> Locator:
+    """A live figure; all of it, unless its guided tour is what is tested."""
+    root = page.locator(f"[data-playground={kind}][data-live]")
+    explore = root.get_by_role("button", name="Explore freely")
+    if not tour and explore.count():
+        explore.click()
+        next_frame(page)
+    return root
 
 
 def shown(root: Locator, name: str) -> float:
@@ -245,7 +254,7 @@ def test_controls_of_a_row(open_page: OpenPage) -> None:
 
 
 def test_beginnings_of_a_row(open_page: OpenPage) -> None:
-    page = open_page(PAGE)
+    page = open_page(PAGE, still=True)
     root = figure(page, "norm")
     first = everything(root)
     root.get_by_role("button", name="mean 1000 higher").click()
@@ -267,7 +276,7 @@ def test_beginnings_of_a_row(open_page: OpenPage) -> None:
 
 def test_bars_keep_their_scale(open_page: OpenPage) -> None:
     """What leaves the scale becomes an arrow, and the factor of the gradient is told."""
-    page = open_page(PAGE)
+    page = open_page(PAGE, still=True)
     root = figure(page, "norm")
     arrows, factor = root.locator(".ln-play-leaves"), root.locator(".ln-play-factor")
     scales = "(e) => [...e.querySelectorAll('text[text-anchor=end]')].map((t) => t.textContent)"
@@ -325,6 +334,219 @@ def test_the_gradient_can_be_left_out(open_page: OpenPage) -> None:
     root.get_by_label("show the gradient").check()
     expect(root.get_by_role("slider", name="dL/dy 1")).to_have_count(1)
     check_row(root)
+
+
+def test_an_example_row_comes_smoothly(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
+    root = figure(page, "norm")
+    page.evaluate(
+        """() => {
+            const all = document.querySelector(".ln-play-norm data[data-name=all]");
+            window.rows = [];
+            new MutationObserver(() => window.rows.push(JSON.parse(all.value).x[0]))
+                .observe(all, {attributes: true});
+        }"""
+    )
+    root.get_by_role("button", name="mean 1000 higher").click()
+    page.wait_for_function("window.rows.at(-1) === 1004")
+    rows = page.evaluate("window.rows")
+    assert rows == sorted(rows)
+    assert any(4 < value < 1004 for value in rows)
+    check_row(root)
+
+
+def test_the_line_is_the_calculation(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
+    root = figure(page, "norm")
+    line = root.locator(".ln-play-worked")
+    minus = "\N{MINUS SIGN}"
+    expect(line).to_have_text(f"x̂₁ = (4 {minus} 4.67) / 2.49 = {minus}0.27")
+    root.get_by_role("slider", name="x 3").focus()
+    page.keyboard.press("PageUp")
+    expect(line).to_have_text(f"x̂₃ = (9 {minus} 5.00) / 2.94 = 1.36")
+    assert_allclose(everything(root)["xhat"][2], reference.layer_norm([4, 2, 9], 3)[2], **EXACT)
+
+
+# The guided tour
+
+# For each question, the answer that the reference gives, and how it gives it.
+TOUR = (
+    ("They move closer together", {"x": [4, 2, 10]}),
+    ("Nothing", {"x": [1004, 1002, 1008]}),
+    ("At most √5 ≈ 2.24", {"x": [1, 0.5, 0, 1.5, 0.5, 9]}),
+    ("Only y₁", {"gamma": [0, 1, 0.5]}),
+    ("All of them", {"dy": [1, 0, 0]}),
+    ("About 316", {"x": [3, 3, 3, 3], "eps": 1e-5}),
+)
+
+
+def test_the_tour_begins_with_the_row_and_its_norm(open_page: OpenPage) -> None:
+    page = open_page(PAGE)
+    root = figure(page, "norm", tour=True)
+    expect(root.locator("svg")).to_contain_text("normalized")
+    expect(root.locator("svg")).not_to_contain_text("the output")
+    expect(root.get_by_role("slider")).to_have_count(3)
+    expect(root.get_by_role("button", name="Drag x₃ to 10")).to_have_count(0)
+
+
+@WIDTHS
+def test_each_question_is_guessed_tried_and_explained(open_page: OpenPage, width: int) -> None:
+    page = open_page(PAGE, width=width, still=True)
+    root = figure(page, "norm", tour=True)
+    before, results = [], []
+    for number, (answer, state) in enumerate(TOUR, start=1):
+        expect(root.locator(".ln-tour-count")).to_have_text(f"Question {number} of {len(TOUR)}")
+        before.append(everything(root))
+        root.locator("label", has_text=answer).click()
+        root.locator(".ln-tour-go").click()
+        expect(root.locator(".ln-tour-why")).to_contain_text("You guessed right.")
+        results.append(everything(root))
+        assert {name: results[-1][name] for name in state} == state
+        x = np.array(results[-1]["x"])
+        expected = reference.layer_norm(x, x.size, eps=results[-1]["eps"])
+        assert_allclose(results[-1]["xhat"], expected, **EXACT)
+        root.locator(".ln-tour-go").click()
+    expect(root.locator(".ln-tour-count")).to_have_text("Question 1 of 6")
+    # What the explanations say.
+    assert np.ptp(results[0]["xhat"][:2]) < np.ptp(before[0]["xhat"][:2])
+    assert_allclose(results[1]["xhat"], before[1]["xhat"], **EXACT)
+    assert before[2]["xhat"][5] < results[2]["xhat"][5] <= np.sqrt(5)
+    changed = np.array(results[3]["y"]) != before[3]["y"]
+    assert changed.tolist() == [True, False, False]
+    assert results[3]["y"][0] == results[3]["beta"][0] == 0.5
+    assert np.abs(results[4]["dx"]).min() > 0.1
+    assert abs(sum(results[4]["dx"])) < 1e-12
+    assert round(1 / np.sqrt(results[5]["eps"])) == 316
+
+
+def test_a_wrong_guess_is_told_the_answer(open_page: OpenPage) -> None:
+    page = open_page(PAGE, still=True)
+    root = figure(page, "norm", tour=True)
+    root.get_by_role("radio", name="They stay").focus()
+    page.keyboard.press("Space")
+    root.get_by_role("button", name="Drag x₃ to 10").focus()
+    page.keyboard.press("Enter")
+    expect(root.locator(".ln-tour-why")).to_contain_text("It's “They move closer together”.")
+    expect(root.get_by_role("status")).to_contain_text("It's “They move closer together”.")
+    root.get_by_role("button", name="Explore freely").click()
+    expect(root.get_by_role("slider", name="dL/dy 1")).to_have_count(1)
+    root.get_by_role("button", name="Take the guided tour").click()
+    expect(root.locator(".ln-tour-count")).to_have_text("Question 1 of 6")
+
+
+# The formula in steps
+
+
+def check_steps(root: Locator) -> dict[str, Any]:
+    """Compare all numbers of a figure `steps` with the reference; return them."""
+    found = everything(root)
+    x, gamma, beta = (np.array(found[name]) for name in ("x", "gamma", "beta"))
+    result = reference.layer_norm_forward(x, x.size, gamma, beta, eps=found["eps"])
+    for name in ("mean", "variance", "rstd"):
+        assert_allclose(found[name], np.squeeze(getattr(result, name)), **EXACT)
+    assert_allclose(found["xhat"], result.normalized, **EXACT)
+    assert_allclose(found["y"], result.y, **EXACT)
+    return found
+
+
+def lit(root: Locator) -> set[str]:
+    """The symbols of the formula that are lit."""
+    names = "(all) => all.map((e) => /ln-step-(?!symbol|group)(\\w+)/.exec(e.className)[1])"
+    return set(root.locator(".ln-step-line:not(.ln-step-numbers) .ln-lit").evaluate_all(names))
+
+
+STEPS = (
+    ({"x", "mu"}, "μ = (4 + 2 + 8) / 3 = 4.67"),
+    ({"x", "mu", "variance"}, "σ² = ((-0.67)² + (-2.67)² + 3.33²) / 3 = 6.22"),
+    ({"variance", "eps", "root"}, "√(σ² + ε) = √(6.22 + 0.00001) = 2.49"),
+    ({"x", "mu", "root", "xhat"}, "x̂₁ = (4 - 4.67) / 2.49 = -0.27"),
+    ({"xhat", "gamma", "beta", "y"}, "y₁ = 1.5 · (-0.27) + 0.5 = 0.10"),
+)
+
+
+@WIDTHS
+def test_five_steps_light_the_formula(open_page: OpenPage, width: int) -> None:
+    page = open_page(HOME, width=width)
+    root = figure(page, "steps")
+    assert lit(root) == set()
+    check_steps(root)
+    for number, (parts, line) in enumerate(STEPS, start=1):
+        if number % 2:
+            root.locator(".ln-step-stop").nth(number - 1).click()
+        else:
+            root.get_by_role("button", name="Next step").click()
+        expect(root.get_by_role("radio").nth(number - 1)).to_be_checked()
+        page.mouse.move(0, 0)
+        next_frame(page)
+        assert lit(root) == parts
+        expect(root.locator(".ln-step-worked")).to_have_text(line.replace("-", "\N{MINUS SIGN}"))
+    root.get_by_role("button", name="Show everything").click()
+    next_frame(page)
+    assert lit(root) == set()
+
+
+def test_a_symbol_is_linked_to_what_it_stands_for(open_page: OpenPage) -> None:
+    page = open_page(HOME)
+    root = figure(page, "steps")
+    text = root.locator(".ln-step-text")
+    mu = root.get_by_role("button", name="μ:")
+    mu.hover()
+    expect(text).to_have_text("μ is the mean of the row.")
+    assert lit(root) == {"mu"}
+    page.mouse.move(0, 0)
+    next_frame(page)
+    assert lit(root) == set()
+    mu.focus()
+    next_frame(page)
+    assert lit(root) == {"mu"}
+    page.keyboard.press("Tab")
+    next_frame(page)
+    assert lit(root) == {"variance"}
+    page.keyboard.press("Enter")
+    expect(root.get_by_role("button", name="σ²:")).to_have_attribute("aria-pressed", "true")
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur()")
+    next_frame(page)
+    assert lit(root) == {"variance"}, "what was chosen stays"
+    # The other way: pointing at the mean in the picture lights the symbol.
+    root.locator("svg [data-point='part:mu']").last.hover()
+    next_frame(page)
+    assert lit(root) == {"mu"}
+
+
+def test_a_tap_chooses_a_symbol_and_a_feature(open_page: OpenPage) -> None:
+    page = open_page(HOME, width=PHONE)
+    root = figure(page, "steps")
+    root.get_by_role("button", name="ε:").tap()
+    expect(root.get_by_role("button", name="ε:")).to_have_attribute("aria-pressed", "true")
+    root.get_by_role("button", name="ε:").tap()
+    root.locator("svg").nth(-1).locator("[data-point='feature:2']").tap()
+    expect(root.locator(".ln-step-worked")).to_contain_text("x̂₃ = (8")
+
+
+def test_a_bar_of_the_formula_can_be_moved(open_page: OpenPage) -> None:
+    page = open_page(HOME, scheme="file")
+    root = figure(page, "steps")
+    slider = root.get_by_role("slider", name="x 2")
+    slider.focus()
+    for key, expected in (("ArrowUp", 2.1), ("Home", -5), ("End", 10)):
+        page.keyboard.press(key)
+        next_frame(page)
+        assert check_steps(root)["x"] == [4, expected, 8]
+        expect(slider).to_be_focused()
+    expect(root.locator(".ln-step-worked")).to_contain_text("x̂₂ = (10")
+    box = slider.locator("circle").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"], box["y"] + 40, steps=4)
+    page.mouse.up()
+    next_frame(page)
+    assert check_steps(root)["x"][1] < 8
+    root.get_by_role("button", name="Reset the row").click()
+    page.wait_for_function(
+        "JSON.parse(document.querySelector('.ln-play-steps data').value).x.join() === '4,2,8'"
+    )
 
 
 # The family
@@ -520,11 +742,11 @@ def test_looking_along_the_ones(open_page: OpenPage, still: bool) -> None:
 # For everybody
 
 
-@pytest.mark.parametrize("path", [PAGE, *CHAPTERS])
+@pytest.mark.parametrize("path", FIGURES)
 def test_no_figure_is_wider_than_a_phone(open_page: OpenPage, path: str) -> None:
     page = open_page(path, width=PHONE)
     figures = page.locator("[data-live]")
-    expect(figures).to_have_count(3 if path == PAGE else 1)
+    expect(figures).to_have_count(len(FIGURES[path]))
     for mode in MODES:
         switch_to(page, mode)
         for root in figures.all():
@@ -575,24 +797,26 @@ def test_everything_has_a_name(open_page: OpenPage) -> None:
     assert figure(page, "norm").get_by_role("slider").count() >= 6
 
 
-@pytest.mark.parametrize("path", [PAGE, *CHAPTERS])
+@pytest.mark.parametrize("path", FIGURES)
 def test_without_scripts_there_is_a_figure_and_nothing_to_press(
     open_page: OpenPage, path: str
 ) -> None:
     page = open_page(path, scripts=False)
     for root in page.locator("[data-playground]").all():
-        expect(root.locator("svg[role=img]")).to_be_visible()
-        assert len(root.locator("svg").get_attribute("aria-label") or "") > 100
-        expect(root.locator(".ln-play-controls")).to_be_hidden()
+        expect(root.locator("[role=img]")).to_be_visible()
+        assert len(root.locator("[role=img]").get_attribute("aria-label") or "") > 100
+        for controls in root.locator(".ln-play-controls").all():
+            expect(controls).to_be_hidden()
+        assert root.locator("button:visible").count() == 0
         assert root.locator("[tabindex]").count() == 0
 
 
 def test_paper_shows_nothing_to_press(open_page: OpenPage) -> None:
     page = open_page(PAGE)
     page.emulate_media(media="print")
-    for kind in CHAPTERS.values():
-        expect(figure(page, kind).locator("svg")).to_be_visible()
-        expect(figure(page, kind).locator(".ln-play-controls")).to_be_hidden()
+    for kind in FIGURES[PAGE]:
+        expect(figure(page, kind, tour=True).locator("svg")).to_be_visible()
+        expect(figure(page, kind, tour=True).locator(".ln-play-controls")).to_be_hidden()
 
 
 def test_scripts_are_loaded_where_they_are_used(html: Path) -> None:
@@ -601,15 +825,17 @@ def test_scripts_are_loaded_where_they_are_used(html: Path) -> None:
         if name.startswith("_"):
             continue
         text = path.read_text(encoding="utf-8")
-        kinds = set(CHAPTERS.values()) if name == PAGE else {CHAPTERS.get(name)}
-        for kind in CHAPTERS.values():
+        kinds = FIGURES.get(name, ())
+        for kind in KINDS:
             assert (f"playground/{kind}.js" in text) == (kind in kinds), (name, kind)
-        assert ("playground/playground.js" in text) == (kinds != {None}), name
+        assert ("playground/playground.js" in text) == bool(kinds), name
 
 
-def test_a_live_figure_takes_no_more_room(open_page: OpenPage) -> None:
-    page = open_page(PAGE)
-    expect(page.locator("[data-live]")).to_have_count(3)
+@pytest.mark.parametrize("path", [HOME, PAGE])
+@WIDTHS
+def test_a_live_figure_takes_no_more_room(open_page: OpenPage, path: str, width: int) -> None:
+    page = open_page(path, width=width)
+    expect(page.locator("[data-live]")).to_have_count(len(FIGURES[path]))
     assert layout_shift(page) < 0.01
 
 
@@ -619,4 +845,4 @@ def test_the_downloaded_notebook_has_the_picture(html: Path, chapter: str) -> No
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells)
     assert "{playground}" not in text
-    assert text.count("](data:image/svg+xml;base64,") == 1
+    assert text.count("](data:image/svg+xml;base64,") == len(CHAPTERS[chapter])

@@ -61,7 +61,7 @@
       box.checked = marks.has(box.dataset.chapter);
     }
     const progress = document.querySelector("[data-reading-progress]");
-    for (const link of document.querySelectorAll("nav.bd-links a[href], .ln-map a")) {
+    for (const link of document.querySelectorAll("nav.bd-links a[href], .ln-map-title a")) {
       mark(link, marks.has(nameOf(link)));
     }
     if (progress) count(progress, marks);

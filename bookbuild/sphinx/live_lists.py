@@ -1,0 +1,68 @@
+"""Sphinx extension: lists that readers can ask: a decision guide, and a table of claims.
+
+- A container with the class `ln-guide` holds a numbered list of questions. Each item starts with a
+  question and goes on with the advice for a yes; the last item is the advice for no everywhere.
+  `decision-guide.js` asks the questions one at a time.
+- In a table with a column `verdict`, each verdict becomes a badge, and so does the bold verdict at
+  the start of a paragraph on the same page. `claim-filter.js` adds a filter above the table.
+
+Without JavaScript, readers see the whole list and the whole table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+COLUMN = "verdict"
+VERDICTS = ("false", "half", "slip", "open")
+SCRIPTS = ("decision-guide.js", "claim-filter.js")
+_VERDICT = re.compile(rf"({'|'.join(VERDICTS)})", re.IGNORECASE)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Mark the verdicts, and load the scripts (`head.py` says on which pages)."""
+    app.connect("doctree-read", _mark)
+    for name in SCRIPTS:
+        app.add_js_file(name, loading_method="defer")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _mark(_app: Sphinx, doctree: nodes.document) -> None:
+    tables = [(table, column) for table in doctree.findall(nodes.table)
+              if (column := _column(table)) is not None]  # fmt: skip
+    for table, column in tables:
+        table["classes"].append("ln-claims")
+        for body in table.findall(nodes.tbody):
+            for row in body.findall(nodes.row):
+                for text in list(row[column].findall(nodes.Text)):
+                    text.parent.replace(text, list(_badges(text.astext())))
+    if not tables:
+        return
+    for strong in doctree.findall(nodes.strong):
+        name = strong.astext().rstrip(".").lower()
+        if name in VERDICTS and strong.parent.index(strong) == 0:
+            strong["classes"] += ["ln-verdict", f"ln-verdict-{name}"]
+
+
+def _column(table: nodes.table) -> int | None:
+    """The number of the column with verdicts; None if the table has none."""
+    for head in table.findall(nodes.thead):
+        names = [entry.astext().strip() for entry in head.findall(nodes.entry)]
+        return names.index(COLUMN) if COLUMN in names else None
+    return None
+
+
+def _badges(text: str) -> list[nodes.Node]:
+    """A text in which every verdict is a badge."""
+    found: list[nodes.Node] = []
+    for part in filter(None, _VERDICT.split(text)):
+        if part.lower() in VERDICTS:
+            classes = ["ln-verdict", f"ln-verdict-{part.lower()}"]
+            found.append(nodes.inline("", part, classes=classes))
+        else:
+            found.append(nodes.Text(part))
+    return found
