@@ -68,6 +68,17 @@
     };
   }
 
+  /**
+   * The eigenvalues of the Jacobian of x̂: along (1, ..., 1), along x̂, and in all other directions.
+   *
+   * @param {number} variance of the row
+   * @param {number} eps
+   */
+  function eigenvalues(variance, eps) {
+    const rest = 1 / Math.sqrt(variance + eps);
+    return { ones: 0, along: (rest * eps) / (variance + eps), rest };
+  }
+
   /** The part of a row in the plane of mean 0. @param {number[]} x */
   function project(x) {
     const mu = mean(x);
@@ -120,5 +131,5 @@
     return { xhat, found };
   }
 
-  root.NormMath = { sum, mean, dot, statistics, forward, backward, project, sets, normalizeSets };
+  root.NormMath = { sum, mean, dot, statistics, forward, backward, eigenvalues, project, sets, normalizeSets };
 })(globalThis);

@@ -58,7 +58,7 @@
     const classes = `ln-step-symbol ln-step-${part}${isLit && !found.all ? " ln-lit" : ""}${isLit ? "" : " ln-dim"}`;
     if (typeof shown === "string") return h("span", { class: classes, "data-point": `part:${part}` }, shown);
     const [letter, index] = [PARTS[part].name, shown];
-    const content = [h("i", {}, letter.replace("²", "")), letter.endsWith("²") && h("sup", {}, "2"), index !== null && h("sub", {}, String(index + 1))];
+    const content = [h("i", {}, letter.replace("²", "").replace("ε", "ϵ")), letter.endsWith("²") && h("sup", {}, "2"), index !== null && h("sub", {}, String(index + 1))];
     if (!live) return h("span", { class: classes }, content);
     return h(
       "button",

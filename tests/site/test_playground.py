@@ -21,9 +21,11 @@ CHAPTERS = {
     "formula/step-by-step.html": ("steps", "norm"),
     "batch-norm/family.html": ("family",),
     "formula/geometry.html": ("sphere",),
+    "gradient/jacobian.html": ("spectrum",),
+    "batch-norm/batch-size.html": ("batch",),
 }
 FIGURES = {HOME: ("steps",), PAGE: ("norm", "family", "sphere"), **CHAPTERS}
-KINDS = ("steps", "norm", "family", "sphere")
+KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch")
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 WIDTHS = pytest.mark.parametrize("width", [DESKTOP, PHONE])
 
@@ -846,3 +848,79 @@ def test_the_downloaded_notebook_has_the_picture(html: Path, chapter: str) -> No
     text = "\n".join("".join(cell["source"]) for cell in cells)
     assert "{playground}" not in text
     assert text.count("](data:image/svg+xml;base64,") == len(CHAPTERS[chapter])
+
+
+# Live figures of single chapters
+
+
+@WIDTHS
+def test_eigenvalues_are_those_of_the_jacobian(open_page: OpenPage, width: int) -> None:
+    page = open_page("gradient/jacobian.html", width=width)
+    root = figure(page, "spectrum")
+    row = np.array([1.0, -0.5, 0.2, 1.6, -1.1])
+    row = (row - row.mean()) / row.std()
+    for sigma, eps in (("0", "-5"), ("-2.5", "-5"), ("-5", "-3"), ("1", "0"), ("-1", "-12")):
+        root.get_by_label("standard deviation of the row").fill(sigma)
+        root.get_by_label("epsilon").fill(eps)
+        next_frame(page)
+        found = everything(root)
+        assert_allclose(found["sigma"], 10 ** float(sigma), **EXACT)
+        jacobian = reference.layer_norm_jacobian(3 + found["sigma"] * row, eps=found["eps"])
+        values = np.linalg.eigvalsh(jacobian)
+        rest = found["rest"]
+        expected = [0, found["along"], rest, rest, rest]
+        assert_allclose(values, expected, atol=1e-9 * rest, rtol=1e-9)
+        assert_allclose(shown(root, "along"), found["along"], **EXACT)
+
+
+def test_the_line_of_the_spectrum_is_dragged(open_page: OpenPage) -> None:
+    page = open_page("gradient/jacobian.html", still=True)
+    root = figure(page, "spectrum")
+    before = everything(root)["sigma"]
+    drawing = root.locator("svg")
+    drawing.scroll_into_view_if_needed()
+    box = drawing.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
+    next_frame(page)
+    assert everything(root)["sigma"] < before / 10
+    root.get_by_role("button", name="√ε").click()
+    next_frame(page)
+    found = everything(root)
+    assert_allclose(found["sigma"] ** 2, found["eps"], rtol=1e-9)
+    assert_allclose(found["along"], found["rest"] / 2, rtol=1e-9)
+
+
+@WIDTHS
+def test_one_example_in_many_batches(open_page: OpenPage, width: int) -> None:
+    page = open_page("batch-norm/batch-size.html", width=width)
+    root = figure(page, "batch")
+    spreads = []
+    for size in (2, 4, 8, 16, 32, 64):
+        root.locator("label").filter(
+            has=page.get_by_role("radio", name=str(size), exact=True)
+        ).click()
+        next_frame(page)
+        found = everything(root)
+        assert found["size"] == size
+        assert len(found["given"]) == 40
+        for batch, shown_bn in zip(found["given"], found["bn"], strict=True):
+            assert len(batch) == size
+            assert batch[0] == found["row"][found["feature"]]
+            result = reference.batch_norm_forward(np.array(batch)[:, None], eps=found["eps"])
+            assert_allclose(result.normalized[0, 0], shown_bn, **EXACT)
+        row = reference.layer_norm(found["row"], len(found["row"]), eps=found["eps"])
+        assert_allclose(found["ln"], row[found["feature"]], **EXACT)
+        assert_allclose(shown(root, "spread"), np.std(found["bn"]), **EXACT)
+        spreads.append(np.std(found["bn"]))
+    assert spreads == sorted(spreads, reverse=True), "larger batches vary less"
+    others = np.concatenate([batch[1:] for batch in found["given"]])
+    assert abs(others.mean()) < 0.1
+    assert abs(others.std() - 1) < 0.1
+    before = everything(root)["bn"]
+    root.get_by_role("button", name="Draw other batches").click()
+    next_frame(page)
+    assert everything(root)["bn"] != before

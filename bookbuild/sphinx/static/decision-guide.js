@@ -19,7 +19,7 @@
     const path = make("ol", "ln-guide-path");
     const count = make("p", "ln-guide-count");
     const button = (text, name, act) => {
-      const one = make("button", `ln-guide-${name}`, text);
+      const one = make("button", name, text);
       one.type = "button";
       one.addEventListener("click", act);
       return one;
@@ -27,9 +27,9 @@
     let at = 0;
     let answered = false;
 
-    const yes = button("Yes", "yes", () => go(at, true));
-    const no = button("No", "no", () => (at + 1 < questions.length ? go(at + 1, false) : go(questions.length, true)));
-    const again = button("Start over", "again", () => go(0, false));
+    const yes = button("Yes", "ln-guide-yes", () => go(at, true));
+    const no = button("No", "ln-guide-no", () => (at + 1 < questions.length ? go(at + 1, false) : go(questions.length, true)));
+    const again = button("Start over", "ln-guide-again", () => go(0, false));
     const buttons = make("div", "ln-guide-buttons", yes, no, again);
     guide.prepend(path, count);
     guide.append(buttons);
@@ -48,7 +48,7 @@
       path.replaceChildren(
         ...questions.slice(0, at + (answered && !isEnd ? 1 : 0)).map((item, i) => {
           const question = item.querySelector("p").textContent;
-          const back = button(question, "back", () => go(i, false));
+          const back = button(question, "ln-guide-back", () => go(i, false));
           return make("li", "", back, make("span", "", i === at ? "yes" : "no"));
         })
       );
