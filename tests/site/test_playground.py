@@ -18,7 +18,7 @@ OpenPage = Callable[..., Page]
 PAGE = "playground.html"
 HOME = "index.html"
 CHAPTERS = {
-    "formula/step-by-step.html": ("steps", "norm"),
+    "formula/step-by-step.html": ("steps",),
     "batch-norm/family.html": ("family",),
     "formula/geometry.html": ("sphere",),
     "gradient/jacobian.html": ("spectrum",),
@@ -330,11 +330,11 @@ def test_what_has_the_focus_has_one_ring(open_page: OpenPage) -> None:
 
 
 def test_the_gradient_can_be_left_out(open_page: OpenPage) -> None:
-    page = open_page("formula/step-by-step.html")
+    page = open_page(PAGE)
     root = figure(page, "norm")
-    expect(root.get_by_role("slider", name="dL/dy 1")).to_have_count(0)
-    root.get_by_label("show the gradient").check()
     expect(root.get_by_role("slider", name="dL/dy 1")).to_have_count(1)
+    root.get_by_label("show the gradient").uncheck()
+    expect(root.get_by_role("slider", name="dL/dy 1")).to_have_count(0)
     check_row(root)
 
 
