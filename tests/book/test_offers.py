@@ -132,7 +132,7 @@ def test_map_marks_each_chapter(site: SmallBook) -> None:
     assert texts(index.select(".ln-map-caption")) == ["The part"]
     assert texts(index.select(".ln-map li")) == [
         "1 A rich chapter essential, 5 min",
-        "2 The second further, 5 min",
+        "2 The second further, 5 min, after 1",
     ]
     assert texts(index.select(".ln-map .ln-essential a")) == ["A rich chapter"]
 
