@@ -11,7 +11,7 @@
   const SIZES = [2, 4, 8, 16, 32, 64];
   const REACH = 3;
   /** The example: a row of five features. BatchNorm is shown for the first one. */
-  const ROW = [1, -0.5, 0.2, 1.6, -1.1];
+  const ROW = [0.4, -0.5, 0.2, 1.6, -1.1];
   const FEATURE = 0;
 
   /** Normally distributed numbers that are the same in every browser. */
@@ -80,8 +80,8 @@
         h(
           "dl",
           { class: "ln-play-readout" },
-          entry("BatchNorm: standard deviation over the batches", "spread", result.spread),
-          entry("LayerNorm: standard deviation over the batches", "ln-spread", 0),
+          entry("BatchNorm: spread", "spread", result.spread),
+          entry("LayerNorm: spread", "ln-spread", 0),
           h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ row: ROW, feature: FEATURE, eps: EPS, size: state.size, given: result.given, bn: result.bn, ln: result.ln }) })
         )
       ),

@@ -62,8 +62,9 @@
       cancelAnimationFrame(turning);
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const turns = figure.turns || [];
-      const same = (name) => String(state[name]) === String(next[name]);
-      if (still || turns.every(same)) return change(next);
+      const moves = (name) =>
+        String(state[name]) !== String(next[name]) && state[name].length === next[name].length;
+      if (still || !turns.some(moves)) return change(next);
       const from = state;
       const began = performance.now();
       const step = (now) => {

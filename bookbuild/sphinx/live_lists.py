@@ -44,7 +44,8 @@ def _mark(_app: Sphinx, doctree: nodes.document) -> None:
         return
     for strong in doctree.findall(nodes.strong):
         name = strong.astext().rstrip(".").lower()
-        if name in VERDICTS and strong.parent.index(strong) == 0:
+        before = strong.parent[: strong.parent.index(strong)]
+        if name in VERDICTS and not any(node.astext() for node in before):
             strong["classes"] += ["ln-verdict", f"ln-verdict-{name}"]
 
 
