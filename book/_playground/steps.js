@@ -69,7 +69,7 @@
         "data-value": part,
         "data-point": `part:${part}`,
         "aria-pressed": String(state.part === part),
-        "aria-label": `${letter}: ${PARTS[part].what}`,
+        title: PARTS[part].what,
       },
       content
     );
