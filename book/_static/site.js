@@ -1,5 +1,5 @@
 /*
- * The pages' interactive features: color mode, search box, menus on narrow screens, the position
+ * The pages' interactive features: color mode, menus on narrow screens, the position
  * on the page, and copying code. Replaces the theme's scripts. Every page works without it.
  */
 "use strict";
@@ -47,40 +47,6 @@
         keep("mode", mode);
       });
     }
-  }
-
-  /** Close a dialog when its backdrop is clicked; clicks inside it have a different target. */
-  function closeOnBackdrop(dialog) {
-    dialog.addEventListener("click", (event) => {
-      if (event.target === dialog) dialog.close();
-    });
-  }
-
-  function setUpSearch() {
-    const dialog = document.getElementById("pst-search-dialog");
-    const onPage = document.querySelector(".bd-search-container input");
-    if (onPage) onPage.value = new URLSearchParams(location.search).get("q") || "";
-    const open = () => {
-      const field = onPage || dialog.querySelector("input");
-      if (!onPage && !dialog.open) dialog.showModal();
-      field.focus();
-      field.select();
-    };
-    closeOnBackdrop(dialog);
-    for (const button of all(".search-button__button")) {
-      button.addEventListener("click", (event) => {
-        event.preventDefault();
-        button.closest("dialog")?.close();
-        open();
-      });
-    }
-    document.addEventListener("keydown", (event) => {
-      if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k") {
-        event.preventDefault();
-        open();
-      }
-    });
-    if (onPage) open();
   }
 
   /**
@@ -267,7 +233,6 @@
   }
 
   setUpMode();
-  setUpSearch();
   for (const name of ["primary", "secondary"]) {
     setUpSidebar(
       all(`.${name}-toggle`),

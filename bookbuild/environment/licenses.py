@@ -22,12 +22,8 @@ LONGEST_NAME = 60  # if the field "License" is longer, it's the license's text, 
 SHIPPED = [
     ("KaTeX", "`katex/`: its style sheet and fonts, reduced to the characters in use", "MIT"),
     ("Source Sans 3", "`fonts/`, subsets under a different name", "OFL-1.1"),
-    (
-        "Sphinx",
-        "`searchtools.js`, `language_data.js`, `doctools.js`, `sphinx_highlight.js`, "
-        "`documentation_options.js`; rules of `site.css`",
-        "BSD-2-Clause",
-    ),
+    ("MiniSearch", "`minisearch/`: the index of the search", "MIT"),
+    ("Sphinx", "templates of pages; rules of `site.css`", "BSD-2-Clause"),
     ("sphinx-design", "`design-tabs.js`; rules of `site.css`", "MIT"),
     ("PyData Sphinx Theme", "templates of pages; rules of `site.css`", "BSD-3-Clause"),
     ("Sphinx Book Theme", "templates of pages; rules of `site.css`", "BSD-3-Clause"),
@@ -44,8 +40,9 @@ Written by `python -m bookbuild licenses`. The book's own licenses are in [LICEN
 
 ## What the site ships
 
-Files under `_static/`; the license texts are next to the fonts, in
-[katex](book/_static/katex/LICENSE.txt) and [fonts](book/_static/fonts/LICENSE.txt).
+Files under `_static/`; the license texts are next to them, in
+[katex](book/_static/katex/LICENSE.txt), [fonts](book/_static/fonts/LICENSE.txt) and
+[minisearch](book/_static/minisearch/LICENSE.txt).
 
 | from | what | license |
 | --- | --- | --- |

@@ -28,8 +28,10 @@ NEEDED_FOR: dict[str, str | None] = {
     "course-map.js": 'class="ln-map"',
     "decision-guide.js": "ln-guide",
     "claim-filter.js": "ln-claims",
+    # Loaded with the index, when a reader starts to search.
+    "minisearch/minisearch.js": None,
+    "search-engine.js": None,
 }
-SEARCH = ("documentation_options.js", "doctools.js", "sphinx_highlight.js")
 TEXT_FONT = "fonts/LNSans.woff2"
 ITALIC_FONT = "fonts/LNSans-Italic.woff2"
 FORMULA_FONTS = ("katex/fonts/KaTeX_Main-Regular.woff2", "katex/fonts/KaTeX_Math-Italic.woff2")
@@ -61,18 +63,16 @@ def _describe(
 
 
 def _load(
-    _app: Sphinx, page: str, _template: str, context: dict[str, Any], _doctree: object
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: object
 ) -> None:
     body = context.get("body", "")
     kept = []
     for script in context["script_files"]:
         name = str(getattr(script, "filename", "") or "").removeprefix("_static/").split("?")[0]
         if not name:
-            # Inline: the theme's DOCUMENTATION_OPTIONS, which only the search reads.
-            if page == "search" or "DOCUMENTATION_OPTIONS" not in script.attributes.get("body", ""):
+            # Inline: the theme's DOCUMENTATION_OPTIONS, which only Sphinx's own search reads.
+            if "DOCUMENTATION_OPTIONS" not in script.attributes.get("body", ""):
                 kept.append(script)
-        elif page == "search" and name in SEARCH:
-            kept.append(script)
         elif name not in NEEDED_FOR or ((sign := NEEDED_FOR[name]) and sign in body):
             script.attributes.setdefault("defer", "defer")
             kept.append(script)

@@ -25,6 +25,8 @@ ICON_FONTS = ("Font Awesome 6 Free", "Font Awesome 6 Brands")  # the site draws 
 NOT_PUBLISHED = (
     *("locales", "vendor", "scripts", "styles", "images"),
     *("sbt-webpack-macros.html", "webpack-macros.html"),
+    *("searchtools.js", "language_data.js", "doctools.js", "sphinx_highlight.js"),
+    "documentation_options.js",
     *("file.png", "plus.png", "minus.png", "copy-button.svg", "check-solid.svg"),
 )
 
