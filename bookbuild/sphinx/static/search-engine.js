@@ -30,9 +30,10 @@
       .split(" "),
   );
   const TOKEN = /\d+(?:\.\d+)?e[+-]?\d+|\d+\.\d+|[a-z0-9]+(?:[-_'’‑–][a-z0-9]+)*/gi;
-  const KIND_WEIGHT = { page: 1.25, section: 1, symbol: 1, term: 0.85, exercise: 0.5, work: 0.12, api: 0.3 };
+  const KIND_WEIGHT = { page: 1.25, section: 1, symbol: 1, term: 0.9, exercise: 0.5, work: 0.15, api: 0.3 };
   const REFERENCE_PAGE = 0.7; // pages that aren't chapters repeat what chapters explain
   const WHOLE_TITLE = 3; // a title that says just what was asked for, against one that doesn't
+  const EXACT_TITLE = 1.4;
   const REPEATED_TITLE = 0.6; // "What to remember", in every chapter
   const MANY = 5;
   const LONGEST = 60; // words of a query
@@ -248,7 +249,14 @@
         const ways = [together];
         const wholes = [inside.map(([whole]) => whole).join("")];
         if (name) {
-          ways.push({ queries: [name], boost: { title: 4, text: 1, more: 0.35, around: 0.4 } });
+          // However it's written, it counts the same. The reader may not have finished the last word.
+          const begun = length === 1 && place + 1 === list.length && own[0].begins.length > 1;
+          const longer = { queries: [own[0].begins], prefix: true, boost: { title: 0.4, text: 0.1, more: 0.05, around: 0.05 } };
+          const literal = {
+            combineWith: "AND",
+            queries: inside.map(([whole]) => ({ queries: [whole], boost: { title: 1.5, text: 0.4, more: 0.1, around: 0.1 } })),
+          };
+          ways.splice(0, 1, literal, { queries: [name], boost: { title: 6, text: 1.5, more: 0.4, around: 0.5 } }, ...(begun ? [longer] : []));
           wholes.push(name);
         } else if (place + 1 < list.length && !spans.has(place + 1)) {
           // Two words that the book also writes as one: "warm up".
@@ -307,9 +315,10 @@
         wholes.some((whole) => own.includes(whole)) ||
         begins.every((begin) => own.some((term) => term.startsWith(begin))) ||
         (misspelled && own.some((term) => matched.includes(term)));
-      const share = units.every(says) ? 0.5 + 0.5 * Math.min(1, units.length / length) : 0;
+      const share = kind !== "work" && units.every(says) ? 0.5 + 0.5 * Math.min(1, units.length / length) : 0;
+      const exact = share === 1 && length === units.length ? EXACT_TITLE : 1;
       const repeated = this.repeated.get(title) > MANY ? REPEATED_TITLE : 1;
-      return KIND_WEIGHT[kind] * (isReference ? REFERENCE_PAGE : 1) * repeated * (1 + (WHOLE_TITLE - 1) * share);
+      return KIND_WEIGHT[kind] * (isReference ? REFERENCE_PAGE : 1) * repeated * (1 + (WHOLE_TITLE - 1) * share) * exact;
     }
 
     /** Whether a word of a text is one that was found. */

@@ -12,6 +12,7 @@
   const BEFORE = 50; // letters of an excerpt before the first word that was found
   const EXCERPT = 170;
   const KINDS = { term: "Glossary", symbol: "Symbol", exercise: "Exercise", work: "Bibliography", api: "Reference" };
+  const WITH_PAGE = new Set(["section", "exercise", "api"]); // the others have a page of their own
   const WORD = /[\p{L}\p{M}\p{N}]+(?:[-_'’‑][\p{L}\p{M}\p{N}]+)*/gu;
 
   let loading = null;
@@ -176,7 +177,8 @@
       const found = new Set(terms);
       const link = element("a", "ln-search-result");
       link.href = `${this.form.dataset.root}${path}.html${anchor ? `#${anchor}` : ""}`;
-      const where = kind === "page" ? part || "Page" : `${number ? `${number}. ` : ""}${pageTitle}`;
+      const chapter = `${number ? `${number}. ` : ""}${pageTitle}`;
+      const where = kind === "page" ? part || "Page" : WITH_PAGE.has(kind) ? chapter : "";
       link.append(
         element("span", "ln-search-title", marked(title, this.engine, found)),
         element("span", "ln-search-where", KINDS[kind] ? [element("span", "ln-search-kind", KINDS[kind]), ` ${where}`] : where),
