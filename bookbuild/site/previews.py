@@ -12,7 +12,7 @@ from lxml.html import HtmlElement
 
 TERM, SYMBOL, WORK, EQUATION, FIGURE = "Glossary", "Symbol", "Cited work", "Equation", "Figure"
 # A card shows something else of its target than the page does.
-DROPPED = ".//a[contains(@class,'headerlink')]|.//button|.//span[@class='label']|.//wbr"
+DROPPED = ".//a[contains(@class,'headerlink')]|.//button|.//span[@class='label']|.//p[@class='ln-figure-license']"
 
 Snippets = dict[str, dict[str, list[str]]]
 

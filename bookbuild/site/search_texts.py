@@ -152,10 +152,11 @@ def _begun(child: HtmlElement, classes: set[str], into: Found, found: list[Found
         if title is not None:
             title.drop_tree()
     elif child.tag == "tr" and child.get("id"):  # of the table of symbols
-        first = child.find("./td")
-        new = Found(SYMBOL, "" if first is None else plain(first), into.page, child.get("id"))
-        if first is not None:
-            child.remove(first)
+        first, *others = child.findall("./td")
+        new = Found(SYMBOL, plain(first), into.page, child.get("id"))
+        new.more.update(dict.fromkeys(IDENTIFIER.findall(others[0].text_content())))
+        for cell in (first, *others[:-1]):
+            child.remove(cell)
     elif "citation" in classes and child.get("id"):
         label = child.find("./span[@class='label']")
         if label is not None:

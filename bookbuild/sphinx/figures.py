@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from bookbuild.site import figure_colors
+from bookbuild.site.license import in_file
 from lnbook.notebook.style import PALETTE
 
 SHORTEST_ALT = 20  # characters
@@ -105,8 +106,8 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
             continue
         svg = Path(app.srcdir, source).read_text(encoding="utf-8")
         try:
-            _write(folder / twin(name), figure_colors.shown(svg, "dark"))
-            _write(folder / name, figure_colors.shown(svg, "light"))
+            _write(folder / twin(name), in_file(figure_colors.shown(svg, "dark")))
+            _write(folder / name, in_file(figure_colors.shown(svg, "light")))
         except ValueError:
             continue  # already reported at the figure
 

@@ -37,6 +37,15 @@ def address(environment: Mapping[str, str]) -> str | None:
     return f"{server}/{name}" if server and name else None
 
 
+def contributors(repository: str | None) -> str | None:
+    """The page of a repository that lists who contributed, if its host is a known one."""
+    parts = urlsplit(repository or "")
+    if parts.hostname not in HOSTS or parts.path.count("/") < 2:
+        return None
+    page = "graphs/contributors" if parts.hostname == "github.com" else f"-/graphs/{BRANCH}"
+    return f"https://{parts.hostname}{parts.path.rstrip('/')}/{page}"
+
+
 def page_links(repository: str | None, path: str, title: str) -> dict[str, str] | None:
     """The host of a page's repository, and links to run, edit and report the page.
 
