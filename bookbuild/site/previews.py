@@ -1,4 +1,4 @@
-"""Collects what preview cards show: the targets of links to terms, symbols, works, formulas, figures."""
+"""Collects what preview cards show: terms, symbols, works, equations and figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from lxml.html import HtmlElement
 
 TERM, SYMBOL, WORK, EQUATION, FIGURE = "Glossary", "Symbol", "Cited work", "Equation", "Figure"
 # A card shows something else of its target than the page does.
-DROPPED = ".//a[contains(@class,'headerlink')]|.//button|.//span[@class='label']|.//p[@class='ln-figure-license']"
+DROPPED = "|".join(
+    (
+        ".//a[contains(@class,'headerlink')]",
+        ".//button",
+        ".//span[@class='label']",
+        ".//p[@class='ln-figure-license']",
+    )
+)
 
 Snippets = dict[str, dict[str, list[str]]]
 
@@ -78,7 +85,10 @@ def _symbol(name: str, page: HtmlElement, row: HtmlElement) -> str:
     """A row of the table of symbols, and the other meanings of its symbols."""
     cells = row.findall("./td")
     code = cells[1].text_content().strip()
-    parts = [f"<p class='ln-card-title'>{_inline(name, cells[0])}</p>", f"<p>{_inline(name, cells[-1])}</p>"]
+    parts = [
+        f"<p class='ln-card-title'>{_inline(name, cells[0])}</p>",
+        f"<p>{_inline(name, cells[-1])}</p>",
+    ]
     if code and len(cells) > 2:
         parts.append(f"<p class='ln-card-note'>In code: {_inline(name, cells[1])}</p>")
     own = set(cells[0].xpath(".//annotation/text()"))
@@ -110,7 +120,9 @@ def _inner(name: str, element: HtmlElement) -> str:
             part.tag = "span"
             part.attrib.clear()
         if part.tag == "img":
-            part.set("src", posixpath.normpath(posixpath.join(posixpath.dirname(name), part.get("src"))))
+            part.set(
+                "src", posixpath.normpath(posixpath.join(posixpath.dirname(name), part.get("src")))
+            )
     inside = [html.tostring(child, encoding="unicode") for child in copied]
     text = (copied.text or "").replace("&", "&amp;").replace("<", "&lt;")
     return (text + "".join(inside)).strip()

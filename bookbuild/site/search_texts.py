@@ -26,16 +26,18 @@ SKIPPED_CLASSES = {
     *("ln-chapter-head", "ln-chapter-end", "ln-cite", "ln-figure-license", "exercise-list"),
 }
 SUBSCRIPTS = str.maketrans("0123456789+-=aeioruvxjhklmnpst", "₀₁₂₃₄₅₆₇₈₉₊₋₌ₐₑᵢₒᵣᵤᵥₓⱼₕₖₗₘₙₚₛₜ")
-SUPERSCRIPTS = str.maketrans("0123456789+-−nTd", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁿᵀᵈ")
+SUPERSCRIPTS = str.maketrans("0123456789+-\N{MINUS SIGN}nTd", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁿᵀᵈ")
 ACCENTS = {"^": "\u0302", "ˉ": "\u0304", "‾": "\u0304", "~": "\u0303", "˙": "\u0307"}
 LABEL = re.compile(r"\s+")
 BLOCKS = {"p", "li", "div", "dd", "dt", "td", "th", "tr", "section", "figure", "figcaption"}
 # Names in LaTeX: Greek letters, and words in braces such as softmax in \\mathrm{softmax}.
 GREEK = (
-    "alpha beta gamma delta epsilon varepsilon eta theta kappa lambda mu nu xi pi rho sigma tau phi "
+    # Names in LaTeX: Greek letters, and words in braces such as softmax in \mathrm{softmax}.
     "varphi chi psi omega Gamma Delta Theta Lambda Sigma Phi Psi Omega partial nabla"
 )
-NAMES = re.compile(rf"(?<=\\)(?:{GREEK.replace(' ', '|')})(?![a-zA-Z])|(?<=\{{)[A-Za-z]{{3,}}(?=\}})")
+NAMES = re.compile(
+    rf"(?<=\\)(?:{GREEK.replace(' ', '|')})(?![a-zA-Z])|(?<=\{{)[A-Za-z]{{3,}}(?=\}})"
+)
 IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
 
 
@@ -206,7 +208,7 @@ def _formula(math: HtmlElement, into: Found) -> None:
 
 
 def formula_text(element: HtmlElement) -> str:
-    """A formula's MathML as a line of text, such as x̂ᵢ = (x − μ)/σ."""
+    """A formula's MathML as a line of text, with accents, indices and fractions."""
     if element.tag == "annotation":
         return ""
     parts = [formula_text(child) for child in element]

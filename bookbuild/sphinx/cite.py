@@ -71,7 +71,11 @@ def sentence(course: Course, title: str, url: str) -> str:
 def bibtex(course: Course, name: str, title: str, url: str) -> str:
     """A citation as an entry for BibTeX."""
     whole = title == course.title
-    key = "layernormalization" + course.year + ("" if whole else re.sub(r"[^a-z]", "", name.rpartition("/")[2]))
+    key = (
+        "layernormalization"
+        + course.year
+        + ("" if whole else re.sub(r"[^a-z]", "", name.rpartition("/")[2]))
+    )
     fields = {"author": f"{{{course.author}}}", "title": f"{{{_escaped(title)}}}"}
     if not whole:
         fields["booktitle"] = f"{{{_escaped(course.title)}}}"

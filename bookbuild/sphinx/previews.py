@@ -33,7 +33,9 @@ def _write(app: Sphinx, error: Exception | None) -> None:
     folder = Path(app.outdir) / "_static" / TARGET
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    names = [name for name in sorted(app.env.all_docs) if (Path(app.outdir) / f"{name}.html").exists()]
+    names = [
+        name for name in sorted(app.env.all_docs) if (Path(app.outdir) / f"{name}.html").exists()
+    ]
     for name, shown in snippets(Path(app.outdir), names).items():
         data = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
         text = f"lnPreviews({json.dumps(name)},{data});\n"

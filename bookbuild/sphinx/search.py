@@ -63,7 +63,9 @@ def _write(app: Sphinx, error: Exception | None) -> None:
 def index(app: Sphinx) -> dict[str, Any]:
     """What `search-engine.js` reads."""
     book = Book(Path(app.srcdir).parent)
-    site = search_texts.pages(Path(app.outdir), [name for name in book.pages if _is_built(app, name)])
+    site = search_texts.pages(
+        Path(app.outdir), [name for name in book.pages if _is_built(app, name)]
+    )
     same = Path(app.srcdir) / SAME
     groups = tomllib.loads(same.read_text(encoding="utf-8"))["same"] if same.exists() else []
     parts = _parts(book)

@@ -28,7 +28,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def spelling(latex: str) -> str:
     r"""A symbol's LaTeX without its ways of being written: \varepsilon is \epsilon."""
-    return re.sub(r"\\var(?=epsilon|phi)", r"\\", latex).replace(" ", "").replace("{", "").replace("}", "")
+    return (
+        re.sub(r"\\var(?=epsilon|phi)", r"\\", latex)
+        .replace(" ", "")
+        .replace("{", "")
+        .replace("}", "")
+    )
 
 
 def anchor(latex: str, *, other: bool = False) -> str:

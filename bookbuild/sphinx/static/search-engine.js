@@ -31,6 +31,7 @@
   );
   const TOKEN = /\d+(?:\.\d+)?e[+-]?\d+|\d+\.\d+|[a-z0-9]+(?:[-_'’‑–][a-z0-9]+)*/gi;
   const KIND_WEIGHT = { page: 1.25, section: 1, symbol: 1, term: 0.9, exercise: 0.5, work: 0.15, api: 0.3 };
+  const SYMBOL_IN_WORDS = 0.6; // someone who types "sigma" may not look for the symbol
   const REFERENCE_PAGE = 0.7; // pages that aren't chapters repeat what chapters explain
   const WHOLE_TITLE = 3; // a title that says just what was asked for, against one that doesn't
   const EXACT_TITLE = 1.4;
@@ -60,7 +61,7 @@
     return word.slice(0, -1);
   }
 
-  /** The beginning that a word shares with its other forms, such as "normaliz" of "normalisation". */
+  /** The beginning that a word shares with its other forms, such as "normaliz" of "normalizing". */
   function stem(word) {
     const cut = word
       .replace(/([a-z]{3})[iy][sz](?:ations?|ed?|es|ing|ers?)$/, (_, before) => `${before}iz`)
@@ -82,7 +83,7 @@
 
   function read(raw) {
     if (seen.has(raw)) return seen.get(raw);
-    const plain = raw.replace(/['’](s|t|re|ll|ve|d|m)$/i, "");
+    const plain = raw.replace(/['’](s|t|re|ll|ve|d|m)$/i, "").replace(/isation/i, "ization");
     const parts = (/^[\d.]+e/i.test(plain) ? [plain] : plain.split(/[-_'’‑–]/))
       .flatMap((part) => part.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z]{2,})([A-Z][a-z])/g, "$1 $2").split(" "))
       .map((part) => singular(part.toLowerCase()))
@@ -212,7 +213,7 @@
       const misspelled = !this.isKnown(whole, begins) && raw.length > 3 && !/\d/.test(whole);
       if (misspelled) {
         const boost = { title: 2, text: 0.4, more: 0.1, around: 0.1 };
-        ways.push({ queries: [whole], fuzzy: whole.length > 4 ? 2 : 1, maxFuzzy: 2, boost });
+        ways.push({ queries: [whole], fuzzy: whole.length > 5 ? 2 : 1, maxFuzzy: 2, boost });
       }
       return { combineWith: "OR", queries: ways, begins, misspelled };
     }
@@ -287,10 +288,11 @@
       const list = telling.length ? telling : all;
       if (list.length === 0) return [];
       const units = this.units(list);
+      const asSymbol = /[\\\u0080-\uffff]/.test(query);
       let found = this.index.search({ combineWith: "AND", queries: units });
       if (found.length === 0 && units.length > 1) found = this.withSome(units);
       return found
-        .map(({ id, score, terms: matched }) => ({ id, score: score * this.weight(id, units, matched), terms: matched }))
+        .map(({ id, score, terms: matched }) => ({ id, score: score * this.weight(id, units, matched, asSymbol), terms: matched }))
         .sort((a, b) => b.score - a.score || a.id - b.id);
     }
 
@@ -307,7 +309,7 @@
     }
 
     /** How much a result counts: chapters before references, and titles that say all of the query first. */
-    weight(id, units, matched) {
+    weight(id, units, matched, asSymbol) {
       const [kind, page, , title] = this.data.rows[id];
       const isReference = this.data.pages[page][1] === "" && (kind === "page" || kind === "section");
       const [own, length] = this.title(id);
@@ -318,7 +320,8 @@
       const share = kind !== "work" && units.every(says) ? 0.5 + 0.5 * Math.min(1, units.length / length) : 0;
       const exact = share === 1 && length === units.length ? EXACT_TITLE : 1;
       const repeated = this.repeated.get(title) > MANY ? REPEATED_TITLE : 1;
-      return KIND_WEIGHT[kind] * (isReference ? REFERENCE_PAGE : 1) * repeated * (1 + (WHOLE_TITLE - 1) * share) * exact;
+      const inWords = kind === "symbol" && !asSymbol ? SYMBOL_IN_WORDS : 1;
+      return KIND_WEIGHT[kind] * inWords * (isReference ? REFERENCE_PAGE : 1) * repeated * (1 + (WHOLE_TITLE - 1) * share) * exact;
     }
 
     /** Whether a word of a text is one that was found. */
