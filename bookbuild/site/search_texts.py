@@ -30,10 +30,10 @@ SUPERSCRIPTS = str.maketrans("0123456789+-\N{MINUS SIGN}nTd", "⁰¹²³⁴⁵�
 ACCENTS = {"^": "\u0302", "ˉ": "\u0304", "‾": "\u0304", "~": "\u0303", "˙": "\u0307"}
 LABEL = re.compile(r"\s+")
 BLOCKS = {"p", "li", "div", "dd", "dt", "td", "th", "tr", "section", "figure", "figcaption"}
-# Names in LaTeX: Greek letters, and words in braces such as softmax in \\mathrm{softmax}.
+# Names in LaTeX: Greek letters, and words in braces such as softmax in \mathrm{softmax}.
 GREEK = (
-    # Names in LaTeX: Greek letters, and words in braces such as softmax in \mathrm{softmax}.
-    "varphi chi psi omega Gamma Delta Theta Lambda Sigma Phi Psi Omega partial nabla"
+    "alpha beta gamma delta epsilon varepsilon eta theta kappa lambda mu nu xi pi rho sigma tau "
+    "phi varphi chi psi omega Gamma Delta Theta Lambda Sigma Phi Psi Omega partial nabla"
 )
 NAMES = re.compile(
     rf"(?<=\\)(?:{GREEK.replace(' ', '|')})(?![a-zA-Z])|(?<=\{{)[A-Za-z]{{3,}}(?=\}})"
