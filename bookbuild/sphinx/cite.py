@@ -62,10 +62,13 @@ def read(path: Path) -> Course:
 def sentence(course: Course, title: str, url: str) -> str:
     """A citation as a sentence."""
     # The first page has the course's own title.
-    what = course.title if title == course.title else f"{title.rstrip('.')}. In {course.title}"
-    end = "" if what.endswith(("?", "!")) else "."
-    link = f" {url}" if url else ""
-    return f"{course.author}. {what}{end} Version {course.version}, {course.month}.{link}"
+    what = [title] if title == course.title else [title, f"In {course.title}"]
+    said = [course.author, *what, f"Version {course.version}, {course.month}"]
+    return " ".join([*map(_ended, said), url]).rstrip()
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def bibtex(course: Course, name: str, title: str, url: str) -> str:

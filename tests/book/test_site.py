@@ -90,11 +90,21 @@ def test_one_style_sheet(html: Path, index: BeautifulSoup) -> None:
 def test_scripts_do_not_hold_up_a_page(html: Path, index: BeautifulSoup) -> None:
     scripts = index.select("script[src]")
     names = {str(tag["src"]).split("?")[0] for tag in scripts}
-    assert names == {"_static/site.js", "_static/reading-marks.js"}
+    assert names == {
+        f"_static/{name}.js" for name in ("site", "reading-marks", "search", "previews")
+    }
     assert all(tag.has_attr("defer") for tag in scripts)
     search = BeautifulSoup((html / "search.html").read_text(), "html.parser")
-    names = [str(tag["src"]).split("?")[0].split("/")[-1] for tag in search.select("script[src]")]
-    assert {"site.js", "searchtools.js", "searchindex.js", "documentation_options.js"} <= set(names)
+    same = {str(tag["src"]).split("?")[0] for tag in search.select("script[src]")}
+    assert same == names, "the search page loads its index like the others, on first use"
+    form = search.select_one("article form[data-search]")
+    files = str(form["data-files"]).split()  # type: ignore[index]
+    assert [name.partition("?")[0].rpartition("/")[2] for name in files] == [
+        "minisearch.js",
+        "search-engine.js",
+        "searchindex.js",
+    ]
+    assert all((html / name.partition("?")[0]).exists() for name in files)
 
 
 def test_folded_boxes_need_no_script(index: BeautifulSoup) -> None:

@@ -28,26 +28,6 @@ def base(request: pytest.FixtureRequest, place: str) -> str:
     return str(request.getfixturevalue(place))
 
 
-@PLACES
-def test_search_finds_a_chapter(browser: Browser, base: str, width: int) -> None:
-    with visit(browser, base, f"{CHAPTER}.html", width=width) as seen:
-        page = seen.page
-        page.locator(".search-button:visible, .search-button__button:visible").first.click()
-        page.locator("input[type=search]:visible").first.fill("unselectable")
-        page.keyboard.press("Enter")
-        page.wait_for_url(re.compile("search.html"))
-        expect(page.locator(".search-summary")).to_contain_text("Search finished")
-        assert "transformer/variants" in page.locator("#search-results").inner_html()
-        # Each excerpt is taken from the page that was found, and leaving breaks that off.
-        if base.startswith("http"):
-            waiting = page.locator("#search-results li:not(:has(> .context, > span))")
-            expect(waiting).to_have_count(0)
-        page.wait_for_load_state("networkidle")
-        page.locator("#search-results li a").first.click()
-        expect(page.locator("article h1").first).to_be_visible()
-        assert not seen.faults()
-
-
 def test_search_opens_by_the_keyboard(browser: Browser, site: str) -> None:
     with visit(browser, site, "index.html") as seen:
         seen.page.keyboard.press("Control+k")
