@@ -10,7 +10,7 @@ from tests.site.visit import DESKTOP, MODES, PHONE, layout_shift, switch_to, vis
 
 CHAPTER = "gradient/jacobian"
 KINDS = [
-    ("Glossary", 'a[href*="#term-Jacobian"]', "matrix"),
+    ("Glossary", 'a[href*="#term-Jacobian"]', "derivatives"),
     ("Symbol", 'a.ln-symbol[href$="#symbol-epsilon"]', "added to the variance"),
     ("Cited work", ".bibtex-citation a", "201"),
     ("Equation", 'a[href*="derivation.html#equation-"]', ""),
