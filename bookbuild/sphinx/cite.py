@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.config import Config
 
 from bookbuild.site import license as figure_license
 from bookbuild.sphinx.repository import address, contributors
@@ -48,6 +49,8 @@ class Course:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add both to the pages."""
+    app.add_config_value("lnbook_citation", "", "html")  # if it changes, write all pages again
+    app.connect("config-inited", _remember)
     app.connect("html-page-context", _add)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -91,6 +94,12 @@ def bibtex(course: Course, name: str, title: str, url: str) -> str:
 
 def _escaped(text: str) -> str:
     return re.sub(r"([&%$#_{}])", r"\\\1", text)
+
+
+def _remember(app: Sphinx, config: Config) -> None:
+    path = Path(app.srcdir).parent / FILE
+    cited = path.read_text(encoding="utf-8") if path.exists() else ""
+    config.lnbook_citation = f"{address(os.environ)} {cited}"
 
 
 def _add(

@@ -79,6 +79,7 @@
     hide();
     if (link.title) {
       link.dataset.title = link.title; // the card says the same, and more
+      if (link.matches(".ln-symbol")) link.setAttribute("aria-label", link.title); // it has no text
       link.removeAttribute("title");
     }
     const [kind, html] = found;
@@ -109,7 +110,7 @@
       link.setAttribute("aria-describedby", card.id);
     }
     shownFor = link;
-    document.body.append(card);
+    (document.querySelector("main") || document.body).append(card);
     place(link);
     for (const image of card.querySelectorAll("img")) image.addEventListener("load", () => shownFor === link && place(link));
     if (byTouch) card.querySelector(".ln-card-open").focus({ preventScroll: true });
