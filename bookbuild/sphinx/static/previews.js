@@ -126,6 +126,10 @@
     const isBelow = height <= below || below >= above;
     const room = isBelow ? below : above;
     card.style.maxHeight = `${Math.max(120, room)}px`;
+    // What scrolls can be reached by keyboard.
+    for (const box of [card, ...card.querySelectorAll(".math")]) {
+      if (box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+    }
     const left = Math.min(Math.max(EDGE, at.left - 16), document.documentElement.clientWidth - width - EDGE);
     card.style.left = `${Math.max(EDGE, left)}px`;
     card.style.top = `${isBelow ? at.bottom + GAP : at.top - GAP - Math.min(height, Math.max(120, room))}px`;
