@@ -55,13 +55,13 @@ FOLDS: dict[str, Callable[[Array, Array, int], tuple[Array, Array]]] = {
     "Your beta isn't scaled. The factor multiplies the norm's whole output.": (
         lambda gamma, beta, block: (gamma * block**-0.5, beta)
     ),
-    "You divided by the number of the block. Divide by its square root.": (
+    "You divided by the block number. Divide by its square root.": (
         lambda gamma, beta, block: (gamma / block, beta / block)
     ),
     "You multiplied by the square root. Divide.": (
         lambda gamma, beta, block: (gamma * block**0.5, beta * block**0.5)
     ),
-    "Your pair is the wrong way round: return gamma, then beta.": (
+    "Your pair is in the wrong order: return gamma, then beta.": (
         lambda gamma, beta, block: (beta * block**-0.5, gamma * block**-0.5)
     ),
 }
@@ -75,8 +75,8 @@ def check_fold(function: Callable[[Array, Array, int], Any]) -> str:
         \frac{1}{\sqrt{l}} (\gamma \hat{x} + \beta) = \gamma' \hat{x} + \beta'
 
     Args:
-        function: takes gamma, beta and the number of the block, and returns the new gamma and the
-            new beta.
+        function: takes gamma, beta and the block number, and returns the new gamma and the new
+            beta.
 
     Example:
         >>> check_fold(lambda gamma, beta, block: (gamma / block**0.5, beta))

@@ -1,8 +1,8 @@
 """Newer designs of the transformer, each as a small change to one language model.
 
 The model is the one of `lnbook.chapters.shared.language_model`. Initial values and windows come
-from NumPy, so all models of a seed see the same text, and they share the initial values that they
-have in common.
+from NumPy, so with the same seed, all models see the same text and start with the same values in
+the parameters that they share.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class _SphereAttention(SelfAttention):
 
 
 class _Scaled(nn.Module):
-    """A learned vector of nGPT, stored at another size than it's used at, for Adam's sake."""
+    """A learned vector of nGPT, stored at its own scale, which sets how fast Adam moves it."""
 
     def __init__(
         self, features: int, start: float, stored: float, dtype: torch.dtype | None
@@ -194,7 +194,8 @@ class SphereBlock(TransformerBlock):
 
     for attention and for the feed-forward network, with a learned :math:`\alpha` that starts at
     0.05. Source: Loshchilov et al. 2025. Queries and keys are unit vectors with a learned scale.
-    The activation reads cosines with a learned scale. Simplified: GELU in place of SwiGLU.
+    Cosines are multiplied by a learned scale before the activation. Simplified: GELU in place of
+    SwiGLU.
 
     Args:
         d_model: width of the stream.
@@ -276,7 +277,7 @@ class SphereModel(CausalLanguageModel):
 
 @torch.no_grad()
 def project_(model: nn.Module) -> None:
-    """Give unit length to every vector of the model's matrices along the width of the stream.
+    """Normalize the model's matrices to unit length along the width of the stream.
 
     These are the rows of matrices that read the stream (and of embeddings and head), and the
     columns of those that write to it.
