@@ -69,12 +69,12 @@ def first_nonfinite(model: nn.Module, step: Callable[[], Any]) -> NonFinite | No
     - "output": the module turned finite inputs into `nan` or `inf`;
     - "input": the tensor was computed outside of any module, such as by a sum in the `forward` of
       the module around it, or it's the data;
-    - "gradient of an input": the module's backward pass, or something else that uses the same
-      tensor, did it; "gradient of an output": what came after the module did.
+    - "gradient of an input": the cause is the module's backward pass, or something else that uses
+      the same tensor; "gradient of an output": the cause is something that comes after the module.
 
     Masks may contain infinities: `-inf` isn't reported in arguments that have "mask" in their name,
-    and neither is any infinity in a buffer. The step is run once, to its end, and has all its
-    effects. Every check waits for the device, so use this to find an error, not in every step of
+    and neither is any infinity in a buffer. The step runs once, to the end, with all its
+    side effects. Every check waits for the device, so use this to find an error, not in every step of
     training. The hooks keep `nn.TransformerEncoderLayer` from taking its fused path, in evaluation
     mode without gradients; what goes wrong only there isn't found.
 

@@ -52,7 +52,7 @@ def check_tolerances(worst: Any = None, likely: Any = None) -> str:
     """
     for name, answer, right in (("worst", worst, WORST), ("likely", likely, LIKELY)):
         value = as_array(answer, (), f"Your {name} case")
-        other = "The worst case has n, the likely one the root of n."
+        other = "The worst case uses n, and the likely one uses the square root of n."
         judge(
             value,
             np.array(right),
