@@ -73,8 +73,8 @@ def first_nonfinite(model: nn.Module, step: Callable[[], Any]) -> NonFinite | No
       the same tensor; "gradient of an output": the cause is something that comes after the module.
 
     Masks may contain infinities: `-inf` isn't reported in arguments that have "mask" in their name,
-    and neither is any infinity in a buffer. The step runs once, to the end, with all its
-    side effects. Every check waits for the device, so use this to find an error, not in every step of
+    and neither is any infinity in a buffer. The step runs once, to the end, with all its side
+    effects. Every check waits for the device, so use this to find an error, not in every step of
     training. The hooks keep `nn.TransformerEncoderLayer` from taking its fused path, in evaluation
     mode without gradients; what goes wrong only there isn't found.
 
