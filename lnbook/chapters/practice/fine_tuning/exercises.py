@@ -44,7 +44,7 @@ def check_steps(up: Any = None, down: Any = None) -> str:
 
 
 class _Example(nn.Module):
-    """A model whose names don't say what's a norm."""
+    """A model whose names don't tell you which modules are norms."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,4 +138,4 @@ def check_which(a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: A
             raise NotYet(f'{letter}: answer "both", "beta" or "none", not {answer!r}.')
         if answer != right:
             raise NotYet(f"{letter}: {why}")
-    return "Print names and dtypes of what is trained, and you'd see all five."
+    return "Print the names and dtypes of what's trained, and you'll see all five."

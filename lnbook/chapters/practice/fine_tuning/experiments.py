@@ -1,7 +1,7 @@
 """A small transformer that's trained on five digits and fine-tuned on the other five.
 
-All random numbers come from NumPy, and a seed determines them for all ways to fine-tune alike: the
-pretrained weights, the few images of the new digits, the new head and the batches.
+All random numbers come from NumPy. For a given seed, every method gets the same pretrained weights,
+the same few images of the new digits, the same new head and the same batches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BATCH = 32
 IMAGES = 100  # of the new digits, for training
 WEIGHTS, ORDER, HEAD, CHOICE, ADAPTERS = range(5)  # each use of a seed has its own generator
 
-# What each method trains besides the head, if that's trained at all.
+# The methods. All of them train the head, except "norms, no head".
 METHODS = (
     "head",
     "norms, no head",
