@@ -55,7 +55,7 @@
       act: "Add 1000",
       before: () => preset("chapter"),
       after: () => preset("thousand"),
-      why: "Only μ changes. The distances from the mean are the same as before, and x̂ depends on nothing else. (In float32, a large mean costs you digits.)",
+      why: "Only μ changes. The distances from the mean are the same as before, and x̂ depends only on them. (In float32, a large mean costs you digits.)",
     },
     {
       ask: "Six features, and one is far above the others. How large can its x̂ get?",
@@ -82,7 +82,7 @@
       act: "Send the gradient back",
       before: () => ({ ...preset("chapter"), output: true, dy: [0, 0, 0] }),
       after: () => ({ gradient: true, dy: [1, 0, 0] }),
-      why: "The entries of ∂L/∂x sum to 0, because shifting the whole row never changes the output. So if one is positive, another must be negative.",
+      why: "Every number in the row moves the mean and the standard deviation, and y₁ depends on both. The entries of ∂L/∂x sum to 0, because shifting the whole row never changes the output.",
     },
     {
       ask: "All four numbers are equal, and ε is 10⁻⁵. By what factor is the gradient multiplied on its way back?",
@@ -91,7 +91,7 @@
       act: "Make the row constant",
       before: () => ({ ...preset("constant"), x: [3, 2, 5, 4], output: true, gradient: true }),
       after: () => preset("constant"),
-      why: "The variance is 0, so the factor is 1/√ε ≈ 316. With ε = 0 you'd divide by 0: explore freely, and move the slider of ε to its left end.",
+      why: "x̂ and the variance are 0, so LayerNorm subtracts the mean of the gradient and multiplies what's left by 1/√ε ≈ 316. With ε = 0 you'd divide by 0: explore freely, and move the slider of ε to its left end.",
     },
   ];
 

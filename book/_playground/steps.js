@@ -32,7 +32,7 @@
     { name: "Mean", lit: ["x", "mu"], text: "Add up the row, and divide by how many numbers it has." },
     { name: "Variance", lit: ["x", "mu", "variance"], text: "Square each number's distance from the mean, and average the squares." },
     { name: "Add ε", lit: ["variance", "eps", "root"], text: "Add ε, so that you never divide by 0. The root turns squares back into a distance." },
-    { name: "Normalize", lit: ["x", "mu", "root", "xhat"], text: "Subtract the mean and divide by the root. Every row comes out in the same range." },
+    { name: "Normalize", lit: ["x", "mu", "root", "xhat"], text: "Subtract the mean and divide by the root. Every row comes out on the same scale." },
     { name: "Scale and shift", lit: ["xhat", "gamma", "beta", "y"], text: "Give each feature a scale γ and a shift β of its own. Training finds them." },
   ];
 

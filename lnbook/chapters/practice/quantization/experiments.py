@@ -1,4 +1,4 @@
-"""Simulated int8 around the norms of a language model, and changes that keep its function.
+"""Simulated int8 around the norms of a language model, and changes that preserve its outputs.
 
 Numbers are rounded to the int8 grid and multiplied as floating-point numbers. That gives the same
 results as integer arithmetic, up to the rounding of sums, on any processor.
@@ -170,9 +170,10 @@ def smooth_(model: CausalLanguageModel, x: Tensor, alpha: float = 0.5) -> Causal
     Source: Xiao et al. 2023, equation 4.
 
     Args:
-        model: with LayerNorms, changed in place.
+        model: a Pre-LN model with LayerNorms; changed in place.
         x: characters on which the largest outputs are measured, shape `(N, L)`.
-        alpha: how much of the difference moves into the weights: 0 none, 1 all of it.
+        alpha: where the differences between features end up: with 1, all of them in the weights;
+            with 0, all of them in the outputs.
 
     Returns:
         `model`.
@@ -195,9 +196,9 @@ def smooth_(model: CausalLanguageModel, x: Tensor, alpha: float = 0.5) -> Causal
 
 @torch.no_grad()
 def plant_(model: CausalLanguageModel, factor: float = FACTOR) -> CausalLanguageModel:
-    """Make one feature of every norm's output larger, and what reads it smaller, in place.
+    """Make one feature of every norm's output larger, and the weights that read it smaller.
 
-    The function of the model stays the same.
+    It changes the model in place, and the model still computes the same function.
 
     Example:
         >>> model = language_model.build(9, np.random.default_rng(0), layers=1, width=8, heads=2)
@@ -213,7 +214,7 @@ def plant_(model: CausalLanguageModel, factor: float = FACTOR) -> CausalLanguage
 
 @torch.no_grad()
 def to_rms(model: CausalLanguageModel) -> CausalLanguageModel:
-    """Return the same function with RMSNorms: gamma, beta and the centering are folded away.
+    """Return an equivalent model with RMSNorms: gamma, beta and the centering are folded away.
 
     Gamma and beta move into the layers after the norms, and the subtraction of the mean moves into
     everything that writes to the residual stream. Source: Ashkboos et al. 2024 (SliceGPT), section
@@ -253,7 +254,7 @@ def rotate_(model: CausalLanguageModel, rotation: Tensor) -> CausalLanguageModel
     """Rotate the residual stream: everything that writes to it, and everything that reads it.
 
     Args:
-        model: with RMSNorms whose gains are 1, as `to_rms` returns it; changed in place.
+        model: a model whose RMSNorms have gains of 1, as returned by `to_rms`; changed in place.
         rotation: an orthogonal matrix of shape `(D, D)`. A row x of the stream becomes x Q.
 
     Returns:
@@ -352,7 +353,7 @@ def quantized(
     inputs: bool = False,
     weights: bool = True,
 ) -> Iterator[CausalLanguageModel]:
-    """Give a copy of a model whose norms, and the matrices after them, have quantized numbers.
+    """Yield a copy of a model with quantized numbers in its norms and the matrices after them.
 
     Args:
         model: a Pre-LN model; it isn't changed.
@@ -392,7 +393,7 @@ def quantized(
 def versions(
     model: CausalLanguageModel, x: Tensor, rng: np.random.Generator
 ) -> dict[str, CausalLanguageModel]:
-    """Return models with the same function as a model, and other numbers around its norms.
+    """Return versions of a model that compute the same function with different scales or axes.
 
     Args:
         model: a Pre-LN model with LayerNorms, in float64; it isn't changed.
