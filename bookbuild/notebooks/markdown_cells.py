@@ -73,7 +73,7 @@ class PageWriter:
             return
         write = getattr(self, f"_block_{name}", None)
         if write is None:
-            raise UnknownNodeError(f"a notebook has no form for '{name}' yet")
+            raise UnknownNodeError(f"notebooks can't show '{name}' yet")
         yield from write(node)
 
     def inline(self, children: Iterable[nodes.Node]) -> str:
@@ -282,7 +282,7 @@ class PageWriter:
             return ""
         write = getattr(self, f"_inline_{name}", None)
         if write is None:
-            raise UnknownNodeError(f"a notebook has no form for '{name}' yet")
+            raise UnknownNodeError(f"notebooks can't show '{name}' yet")
         return str(write(node))
 
     def _inline_inline(self, node: nodes.Element) -> str:

@@ -117,7 +117,7 @@ def _is_needed(statement: ast.stmt, needed: set[str]) -> bool:
 
 
 class _Strip(ast.NodeTransformer):
-    """Removes calls that paste, imports for the site, and statements left without a body."""
+    """Removes `glue` calls, imports only the site needs, and statements left without a body."""
 
     def __init__(self, pasting: set[str]) -> None:
         self._pasting = pasting

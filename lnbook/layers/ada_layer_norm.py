@@ -59,7 +59,7 @@ class AdaLayerNorm(nn.Module):
         dtype that follows the same rule. Its leading dimensions are those of the input, in order,
         or 1; it can have fewer. For inputs `(N, L, D)`, that's `(N, condition_size)` for one
         condition per sequence, `(N, L, condition_size)` for one per token, and `(condition_size,)`
-        for one in total. Gate: broadcastable to the input, and of its dtype.
+        for one in total. Gate: broadcastable to the input, with the input's dtype.
 
     Raises:
         TypeError: at construction, for an argument of the wrong type; when called, for an input or
@@ -124,7 +124,7 @@ class AdaLayerNorm(nn.Module):
     def forward(self, input: Tensor, condition: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Return the modulated norm of `input`, and the gate if there is one."""
         self._check(input, condition)
-        # Rounded once, at the end: in bfloat16, 1 + scale is 1 for every scale below 1/256.
+        # Not in bfloat16: there, 1 + scale is 1 for every positive scale below 1/256.
         dtype = computing_dtype(input.dtype)
         modulation = self.modulation(condition.to(self.modulation.weight.dtype)).to(dtype)
         leading = condition.shape[:-1]

@@ -1,11 +1,13 @@
 """A site is up to date only if all of its sources are unchanged."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bookbuild.site import unchanged
+from bookbuild.site.build import forget_other_order
 from tests.book.small_book import SmallBook
 
 
@@ -71,3 +73,14 @@ def test_a_failed_build_makes_no_claim(root: Path, small: SmallBook) -> None:
     small.index.write_text(small.index.read_text() + "{term}`nothing`\n")
     assert small.run("book").returncode == 1
     assert not unchanged.is_unchanged(root)
+
+
+@pytest.mark.parametrize(("minutes", "kept"), [(-1, True), (1, False)])
+def test_pages_are_read_again_after_a_new_order(small: SmallBook, minutes: int, kept: bool) -> None:
+    read = small.book.build / ".doctrees" / "environment.pickle"
+    read.parent.mkdir(parents=True)
+    read.touch()
+    changed = read.stat().st_mtime + 60 * minutes
+    os.utime(small.book.toc, (changed, changed))
+    forget_other_order(small.book)
+    assert read.exists() == kept

@@ -154,7 +154,7 @@ def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Fig
     masks = {title: np.asarray(mask, dtype=bool) for title, mask in panels.items()}
     shapes = sorted({mask.shape for mask in masks.values()})
     if len(shapes) != 1 or len(shapes[0]) != 3:
-        raise ValueError(f"moved: expected arrays of one shape (N, L, D), but got {shapes}")
+        raise ValueError(f"moved: expected arrays of the same shape (N, L, D), but got {shapes}")
     sequences, tokens, features = shapes[0]
     if not all(0 <= i < size for i, size in zip(changed, shapes[0], strict=True)):
         raise IndexError(

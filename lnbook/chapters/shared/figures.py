@@ -82,7 +82,9 @@ def stages(values: Mapping[str, ArrayLike]) -> Figure:
     rows = {title: np.asarray(row, dtype=float) for title, row in values.items()}
     if not rows or len({row.shape for row in rows.values()}) != 1:
         shapes = [row.shape for row in rows.values()]
-        raise ValueError(f"stages: expected at least one row, all of one shape, but got {shapes}")
+        raise ValueError(
+            f"stages: expected at least one row, all of the same shape, but got {shapes}"
+        )
     figure = Figure(figsize=(WIDTH, 1.5 * len(rows) + 0.4))
     panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
     listed = list(rows.items())

@@ -94,8 +94,8 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (two_axes.columns_and_rows, (zeros(3, 9), zeros(2, 9), RUNS), r"8 by 8, but got shape \(3, 9"),
     (two_axes.columns_and_rows, (zeros(3, 4), RUNS, zeros(2, 4)), r"\(2, 3\), but got \(2, 3\)"),
     (two_axes.signs, ({"a": zeros(3)},), r"at most 8 by 8, but got shape \(3,\)"),
-    (two_axes.signs, ({},), r"matrices of one shape, but got \[\]"),
-    (two_axes.signs, ({"a": RUNS, "b": RUNS.T},), r"one shape, but got \[\(2, 3\), \(3, 2\)\]"),
+    (two_axes.signs, ({},), r"matrices of the same shape, but got \[\]"),
+    (two_axes.signs, ({"a": RUNS, "b": RUNS.T},), r"same shape, but got \[\(2, 3\), \(3, 2\)\]"),
     (two_axes.signs, ({"a": RUNS}, [(2, 0)]), r"places to frame, but got \[\(2, 0\)\]"),
     (epsilon.variance_errors, (RUNS[0], {"a": RUNS[0]}, [1.0]), r"shape \(3,\), but got \(1,\)"),
     (epsilon.variance_errors, (RUNS[0], {}, RUNS[0]), "one to 4 curves, .* but got"),
@@ -138,7 +138,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (cpu_kernel.partial_sums, (5, 1, 1), "2 to 4 blocks, but got 5"),
     (autograd_function.memory_bars, ({},), "at least one version, but got none"),
     *(
-        (adaptive.images, (rows, []), r"one shape \(N, height, width\), but got")
+        (adaptive.images, (rows, []), r"same shape \(N, height, width\), but got")
         for rows in ({}, {"a": RUNS}, {"a": zeros(2, 8, 8), "b": zeros(3, 8, 8)})
     ),
     (adaptive.images, ({"a": zeros(2, 8, 8)}, ["a"]), "2 titles, but got 1"),
@@ -192,7 +192,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (blocks.attention_weights, ({},), "at least one panel, but got none"),
     (blocks.by_block, ({}, "size"), "at least one line, but got none"),
     (blocks.by_block, ({"one": RUNS[:1]}, "size"), "two seeds or more, but got"),
-    (at_init.growth, (RUNS, [1, 1], [1, 1, 1]), "two bounds of one shape .*, but got"),
+    (at_init.growth, (RUNS, [1, 1], [1, 1, 1]), "two bounds of the same shape .*, but got"),
     *(
         (at_init.growth, (bad, [1, 1, 1], [1, 1, 1]), r"\(runs, 3\), but got")
         for bad in (RUNS[0], RUNS[:0])
@@ -207,7 +207,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (sequences.padding, ([], {}), "at least one norm, but got none"),
     (sequences.company, ({}, 0.0), "at least one batch size, but got none"),
     *(
-        (sequences.reach, (panels,), r"arrays of one shape \(L, N, L\), but got")
+        (sequences.reach, (panels,), r"arrays of the same shape \(L, N, L\), but got")
         for found in [np.zeros((3, 2, 3), dtype=bool)]
         for panels in ({}, {"a": found[:2]}, {"a": found, "b": found[:, :1]}, {"a": found[0]})
     ),
@@ -226,7 +226,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (block_figures.blocks, ({"a": FOUR_AXES}, NAMES), "4 names and 1 notes, but got 3 and 1"),
     (block_figures.blocks, ({"a": MASK}, NAMES, ["", ""]), "3 names and 1 notes, but got 3 and 2"),
     *(
-        (block_figures.moved, (panels, (0, 0, 0)), r"arrays of one shape \(N, L, D\), but got")
+        (block_figures.moved, (panels, (0, 0, 0)), r"arrays of the same shape \(N, L, D\), but got")
         for panels in ({}, {"a": MASK, "b": MASK[:1]}, {"a": MASK[0]})
     ),
     (block_figures.moved, ({"a": MASK}, (0, 3, 0)), r"a place, but got \(0, 3, 0\)"),
@@ -235,7 +235,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (why.signals, ({},), "at least one panel, but got none"),
     (why.by_rate, ({}, {}, 4.0), "at least one panel, but got none"),
     (shared.seed_dots, ({}, "loss"), "at least one panel, but got none"),
-    (shared.stages, ({},), r"at least one row, all of one shape, but got \[\]"),
+    (shared.stages, ({},), r"at least one row, all of the same shape, but got \[\]"),
     (shared.stages, ({"one": [1.0], "two": [1.0, 2.0]},), r"but got \[\(1,\), \(2,\)\]"),
     (shared.over_steps, ({},), "at least one panel, but got none"),
     (shared.over_steps, ({"a": {"b": [1.0]}},), r"shape \(runs, steps\), but got \(1,\)"),

@@ -101,7 +101,7 @@ def signs(panels: Mapping[str, ArrayLike], framed: Sequence[tuple[int, int]] = (
     matrices = {title: _matrix(values, "signs") for title, values in panels.items()}
     shapes = sorted({matrix.shape for matrix in matrices.values()})
     if len(shapes) != 1:
-        raise ValueError(f"signs: expected matrices of one shape, but got {shapes}")
+        raise ValueError(f"signs: expected matrices of the same shape, but got {shapes}")
     ((rows, columns),) = shapes
     if not all(0 <= row < rows and 0 <= column < columns for row, column in framed):
         raise IndexError(

@@ -27,19 +27,14 @@ def check_passes(formula: Any = None, kernel: Any = None) -> str:
 
     Example:
         >>> check_passes(formula=7, kernel=2)
-        Not yet. formula: that's one per operation. Most of them read an array and write another.
+        Not yet. formula: each operation reads one array, but five also write one.
     """
     judge(
         as_array(formula, (), "Your count for the formula"),
         np.array(12.0),
         {
-            "formula: that's one per operation. Most of them read an array and write another.": (
-                np.array(7.0)
-            ),
+            "formula: each operation reads one array, but five also write one.": np.array(7.0),
             "formula: the two means write only one number per row.": np.array(14.0),
-            "formula: that's only what is read. Five of the operations write an array, too.": (
-                np.array(7.0)
-            ),
             "formula: that's only what is written.": np.array(5.0),
         },
         otherwise="formula: two operations read one array, five read one and write one.",
@@ -48,9 +43,10 @@ def check_passes(formula: Any = None, kernel: Any = None) -> str:
         as_array(kernel, (), "Your count for the kernel"),
         np.array(2.0),
         {
-            "kernel: the three loops read the row three times, but from the cache.": np.array(4.0),
+            "kernel: each row comes from memory only once, and gamma and beta don't count.": (
+                np.array(4.0)
+            ),
             "kernel: the output has to be written as well.": np.array(1.0),
-            "kernel: gamma and beta are a single row each; they don't count.": np.array(4.0),
         },
         otherwise="kernel: count the trips to memory, not those to the cache.",
     )
@@ -85,7 +81,7 @@ RMS_MISTAKES: dict[str, Callable[[Array, Array, float], Array]] = {
     "It forgets the square root.": (
         lambda x, w, eps: x / ((x**2).mean(1, keepdims=True) + eps) * w
     ),
-    "The sum of one row goes on in the next. Set it to 0 for each row.": (
+    "The sum of one row carries over into the next. Set it to 0 for each row.": (
         lambda x, w, eps: x / np.sqrt(np.cumsum((x**2).sum(1))[:, None] / x.shape[1] + eps) * w
     ),
 }
@@ -133,8 +129,8 @@ WHY = {
     "a": "Two threads can read the same old value, and then one of the two additions is lost.",
     "b": "No addition is lost. But in which order do they happen?",
     "c": "What does the order of the additions depend on? Not on who computes which block.",
-    "d": "With three threads, the parts have other sizes than with two, so other rows are "
-    "added up together.",
+    "d": "With three threads, the blocks have different sizes than with two, so different rows "
+    "are added up together.",
 }
 
 

@@ -39,7 +39,7 @@ def check_modulate(y: Any = None) -> str:
             "You multiplied by the scale. Multiply by 1 + scale.": np.array([0.5, 0.0]),
             "You swapped shift and scale.": np.array([-1.5, 1.0]),
             "You modulated the row itself. Normalize it first.": np.array([4.0, 1.0]),
-            "You shifted first and scaled then.": np.array([0.0, 0.0]),
+            "You shifted first and then scaled.": np.array([0.0, 0.0]),
             "That's the row before the modulation.": np.array([-1.0, 1.0]),
         },
         otherwise="The normalized row is [-1, 1]. Multiply by 1.5 and 0, then add 1.",
@@ -110,8 +110,8 @@ STARTS = {
     ),
     "b": (
         "stuck",
-        "b: the gate's gradient is proportional to what the branch writes, and the gradient of the "
-        "branch to the gate. Both are zero.",
+        "b: the gate's gradient is proportional to what the branch writes, and the branch's "
+        "gradient is proportional to the gate. Both are zero.",
     ),
     "c": (
         "learns",

@@ -173,7 +173,7 @@ def _patches(x: Tensor) -> Tensor:
 
 
 def _image(tokens: Tensor) -> Tensor:
-    """Put tokens `(N, 16, 4)` together to images `(N, 64)`."""
+    """Assemble tokens `(N, 16, 4)` into images `(N, 64)`."""
     side = PIXELS // PATCH
     grid = tokens.reshape(-1, side, side, PATCH, PATCH).transpose(2, 3)
     return grid.reshape(-1, PIXELS**2)

@@ -32,7 +32,9 @@ def images(rows: Mapping[str, ArrayLike], titles: Sequence[str]) -> Figure:
     arrays = {label: np.asarray(row, dtype=float) for label, row in rows.items()}
     shapes = [array.shape for array in arrays.values()]
     if len(set(shapes)) != 1 or len(shapes[0]) != 3:
-        raise ValueError(f"images: expected rows of one shape (N, height, width), but got {shapes}")
+        raise ValueError(
+            f"images: expected rows of the same shape (N, height, width), but got {shapes}"
+        )
     columns = shapes[0][0]
     if len(titles) != columns:
         raise ValueError(f"images: expected {columns} titles, but got {len(titles)}")

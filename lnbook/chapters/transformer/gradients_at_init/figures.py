@@ -63,7 +63,7 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
     lower, upper = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     if lower.ndim != 1 or lower.shape != upper.shape:
         raise ValueError(
-            f"growth: expected two bounds of one shape (L + 1,), "
+            f"growth: expected two bounds of the same shape (L + 1,), "
             f"but got {lower.shape} and {upper.shape}"
         )
     places = np.arange(lower.size, dtype=float)

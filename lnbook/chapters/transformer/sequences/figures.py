@@ -177,7 +177,7 @@ def reach(panels: Mapping[str, ArrayLike]) -> Figure:
     arrays = {name: np.asarray(value, dtype=bool) for name, value in panels.items()}
     shapes = sorted({array.shape for array in arrays.values()})
     if len(shapes) != 1 or len(shapes[0]) != 3 or shapes[0][0] != shapes[0][2]:
-        raise ValueError(f"reach: expected arrays of one shape (L, N, L), but got {shapes}")
+        raise ValueError(f"reach: expected arrays of the same shape (L, N, L), but got {shapes}")
     length, count, _ = shapes[0]
     figure = Figure(figsize=(WIDTH, 2.05 * len(arrays)))
     all_axes = figure.subplots(len(arrays), count, squeeze=False)

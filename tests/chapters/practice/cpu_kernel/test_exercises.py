@@ -13,11 +13,11 @@ def test_passes() -> None:
 @pytest.mark.parametrize(
     ("formula", "kernel", "told"),
     [
-        (7, 2, "one per operation"),
+        (7, 2, "five also write one"),
         (14, 2, "one number per row"),
         (5, 2, "only what is written"),
         (9, 2, "two operations read one"),
-        (12, 4, "from the cache"),
+        (12, 4, "from memory only once"),
         (12, 1, "has to be written"),
         (12, 3, "trips to memory"),
         (..., 2, "still missing"),

@@ -1,0 +1,1 @@
+"""Measurements for the chapter book/lstm/beyond."""
