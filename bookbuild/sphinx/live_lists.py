@@ -19,8 +19,9 @@ from sphinx.application import Sphinx
 
 COLUMN = "verdict"
 VERDICTS = ("false", "half", "slip", "open")
+BADGES = (*VERDICTS, "true")  # advice can also be true
 SCRIPTS = ("decision-guide.js", "claim-filter.js")
-_VERDICT = re.compile(rf"({'|'.join(VERDICTS)})", re.IGNORECASE)
+_VERDICT = re.compile(rf"({'|'.join(BADGES)})", re.IGNORECASE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def _badges(text: str) -> list[nodes.Node]:
     """A text in which every verdict is a badge."""
     found: list[nodes.Node] = []
     for part in filter(None, _VERDICT.split(text)):
-        if part.lower() in VERDICTS:
+        if part.lower() in BADGES:
             classes = ["ln-verdict", f"ln-verdict-{part.lower()}"]
             found.append(nodes.inline("", part, classes=classes))
         else:

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const NAMES = ["false", "half", "slip", "open"];
+  const NAMES = ["false", "half", "slip", "open", "true"];
   const BADGES = NAMES.map((name) => `ln-verdict-${name}`);
 
   const plain = (text) => text.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").toLowerCase();
@@ -26,7 +26,8 @@
     const said = document.createElement("p");
     said.setAttribute("role", "status");
 
-    const buttons = ["all", ...NAMES].map((name) => {
+    const found = NAMES.filter((name) => rows.some(({ verdicts }) => verdicts.includes(name)));
+    const buttons = ["all", ...found].map((name) => {
       const one = document.createElement("button");
       one.type = "button";
       const count = name === "all" ? rows.length : rows.filter(({ verdicts }) => verdicts.includes(name)).length;
