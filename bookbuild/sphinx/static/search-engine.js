@@ -290,7 +290,9 @@
       const units = this.units(list);
       const asSymbol = /[\\\u0080-\uffff]/.test(query);
       let found = this.index.search({ combineWith: "AND", queries: units });
-      if (found.length === 0 && units.length > 1) found = this.withSome(units);
+      // With all words only in a reference or a term, readers would miss the chapters.
+      const inChapter = ({ id }) => ["page", "section"].includes(this.data.rows[id][0]);
+      if (!found.some(inChapter) && units.length > 1) found = this.withSome(units);
       return found
         .map(({ id, score, terms: matched }) => ({ id, score: score * this.weight(id, units, matched, asSymbol), terms: matched }))
         .sort((a, b) => b.score - a.score || a.id - b.id);
