@@ -10,10 +10,18 @@ from fontTools import subset
 
 # Characters that later formulas may need; they cost little, and browsers keep their cached fonts.
 ALWAYS = "".join(map(chr, range(0x20, 0x7F)))
+BOLD = "KaTeX_Main-Bold.woff2"  # needed for a vector of ones on many pages, and for little else
 
 
-def shrink(folder: Path, letters: Iterable[str], css: str) -> None:
-    """Reduce each font in a folder to some characters; delete fonts that the CSS doesn't name."""
+def shrink(folder: Path, letters: Iterable[str], bold: Iterable[str], css: str) -> None:
+    """Reduce each font in a folder to some characters; delete fonts that the CSS doesn't name.
+
+    Args:
+        folder: what has the fonts.
+        letters: the characters of all formulas.
+        bold: the upright bold ones among them.
+        css: the style sheet that names the fonts.
+    """
     logging.getLogger("fontTools.subset").setLevel(logging.WARNING)  # it logs every table
     wanted = "".join(sorted({*letters, *ALWAYS}))
     for path in sorted(folder.glob("*.woff2")):
@@ -29,6 +37,6 @@ def shrink(folder: Path, letters: Iterable[str], css: str) -> None:
         )
         font = subset.load_font(str(path), options)
         subsetter = subset.Subsetter(options)
-        subsetter.populate(text=wanted)
+        subsetter.populate(text="".join(sorted(bold)) if path.name == BOLD else wanted)
         subsetter.subset(font)
         subset.save_font(font, str(path), options)

@@ -22,6 +22,7 @@ class Vocabulary:
     attributes: set[str] = field(default_factory=set)
     variables: set[str] = field(default_factory=set)
     formula_letters: set[str] = field(default_factory=set)
+    bold_letters: set[str] = field(default_factory=set)  # of formulas
 
     def add_page(self, text: str) -> None:
         """Add the names that a page uses."""
@@ -40,6 +41,8 @@ class Vocabulary:
         self.classes.update(*(value.split() for value in values))
         for formula in page.iterfind(".//span[@class='katex-html']"):
             self.formula_letters.update(formula.text_content())
+            for bold in formula.xpath(".//span[contains(@class, 'bf')]"):
+                self.bold_letters.update(bold.text_content())
         for script in page.iterfind(".//script"):
             self.add_script(script.text or "")
 

@@ -29,12 +29,12 @@ class LayerNormGRUCell(nn.Module):
     r"""One step of a layer-normalized GRU, with the arguments and state of `torch.nn.GRUCell`.
 
     .. math::
-        \begin{pmatrix} r \\ z \end{pmatrix} = \sigma\big(
-        \operatorname{LN}(W_x x; \alpha_1, \beta_1)
-        + \operatorname{LN}(W_h h; \alpha_2, \beta_2)\big), \qquad
-        n = \tanh\big(\operatorname{LN}(W x; \alpha_3, \beta_3)
-        + r \odot \operatorname{LN}(U h; \alpha_4, \beta_4)\big), \qquad
-        h' = (1 - z) \odot n + z \odot h
+        a = \operatorname{LN}(W_x x; \alpha_1, \beta_1)
+        + \operatorname{LN}(W_h h; \alpha_2, \beta_2), \qquad
+        r, z = \sigma(a), \qquad
+        m = \operatorname{LN}(W x; \alpha_3, \beta_3)
+        + r \odot \operatorname{LN}(U h; \alpha_4, \beta_4), \qquad
+        h' = (1 - z) \odot \tanh(m) + z \odot h
 
     The first two norms run over both gates together, the other two over the candidate. Source: Ba,
     Kiros and Hinton 2016, eq. 26-28, for the default, `variant="ba"`, with :math:`z` and
