@@ -87,7 +87,9 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
     ]
     text = stylesheet.combine(sheets, known, ICON_FONTS)
     (static / NAME).write_text(text, encoding="utf-8")
-    formula_fonts.shrink(static / "katex" / "fonts", known.formula_letters, known.bold_letters, text)
+    formula_fonts.shrink(
+        static / "katex" / "fonts", known.formula_letters, known.bold_letters, text
+    )
     for name in (*NOT_PUBLISHED, *names):
         path = static / name
         if path.is_dir():

@@ -5,7 +5,8 @@ import pytest
 from bookbuild.site import stylesheet, used_names
 
 PAGE = """<!doctype html><html data-theme="auto"><body><p id="here" class="used also" style="color:
-var(--from-page)">x<a href="#here">y</a><span class="katex-html">yx<span>z</span></span></p>
+var(--from-page)">x<a href="#here">y</a><span class="katex-html">yx<span>z</span>
+<span class="mord mathbf">1</span></span></p>
 <script>box.classList.add("by-script")</script></body></html>"""
 
 
@@ -20,7 +21,8 @@ def test_vocabulary(page: used_names.Vocabulary) -> None:
     assert {"p", "a", "html"} <= page.tags
     assert {"href", "data-theme"} <= page.attributes
     assert "--from-page" in page.variables
-    assert page.formula_letters == set("xyz")
+    assert page.formula_letters - set("\n") == set("xyz1")
+    assert page.bold_letters == set("1")
 
 
 @pytest.mark.parametrize(
