@@ -73,7 +73,7 @@ ADVICE = {
     "nnn": "Instance norm",
     "nnnn": "LayerNorm or GN",
     "nnnnn": "With many images per GPU, BN",
-    "nnnnnn": "No norm.",
+    "nnnnnn": "No norm",
 }
 
 
