@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 import sys
 import time
 
@@ -36,10 +35,12 @@ def build(book: Book, *, quiet: bool = True) -> None:
     sources = unchanged.sources_digest(book.root)
     unchanged.forget(book.root)
     fill_cache(book)
-    forget_other_order(book)
+    unchanged.forget_other_order(book.root)
     print("Building the pages", flush=True)
     if not run_jupyter_book(book, quiet=quiet):
-        forget_pages(book)  # Sphinx doesn't repeat warnings for pages that it doesn't read again
+        unchanged.forget_pages(
+            book.root
+        )  # Sphinx doesn't repeat warnings for pages that it doesn't read again
         raise BookError("the site was not built: see the warnings above for the file and line")
     (book.html / PDF_NAME).unlink(missing_ok=True)  # from an older build
     if printing:
@@ -52,18 +53,6 @@ def build(book: Book, *, quiet: bool = True) -> None:
         raise BookError(*found)
     unchanged.remember(book.root, sources)
     print(f"Built in {time.perf_counter() - start:.1f} s: {book.html / 'index.html'}")
-
-
-def forget_other_order(book: Book) -> None:
-    """Drop pages read with another `_toc.yml`: Sphinx numbers only the figures it reads again."""
-    read = book.build / ".doctrees" / "environment.pickle"
-    if read.exists() and read.stat().st_mtime < book.toc.stat().st_mtime:
-        forget_pages(book)
-
-
-def forget_pages(book: Book) -> None:
-    """Make Sphinx read every page again."""
-    shutil.rmtree(book.build / ".doctrees", ignore_errors=True)
 
 
 def run_jupyter_book(book: Book, builder: str = "html", *, quiet: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Checks quickly whether a site is up to date. Imports only the standard library.
+"""Checks quickly whether a site, or what Sphinx has read, is up to date. Imports only the standard library.
 
 Sphinx could check that too, but importing it takes longer than everything else.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,18 @@ def remember(root: Path, digest: str) -> None:
     _stamp(root).write_text(digest, encoding="utf-8")
 
 
+def forget_other_order(root: Path) -> None:
+    """Drop pages read with another `_toc.yml`: Sphinx numbers only the figures it reads again."""
+    read = _pages(root) / "environment.pickle"
+    if read.exists() and read.stat().st_mtime < (root / "_toc.yml").stat().st_mtime:
+        forget_pages(root)
+
+
+def forget_pages(root: Path) -> None:
+    """Make Sphinx read every page again."""
+    shutil.rmtree(_pages(root), ignore_errors=True)
+
+
 def sources_digest(root: Path) -> str:
     """The digest of everything that goes into a site."""
     digest = hashlib.sha256()
@@ -42,6 +55,10 @@ def sources_digest(root: Path) -> str:
     for name in VARIABLES:
         digest.update(f"{name}={os.environ.get(name)}\0".encode())
     return digest.hexdigest()
+
+
+def _pages(root: Path) -> Path:
+    return root / "_build" / ".doctrees"
 
 
 def _stamp(root: Path) -> Path:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from bookbuild.site import unchanged
-from bookbuild.site.build import forget_other_order
 from tests.book.small_book import SmallBook
 
 
@@ -82,5 +81,5 @@ def test_pages_are_read_again_after_a_new_order(small: SmallBook, minutes: int, 
     read.touch()
     changed = read.stat().st_mtime + 60 * minutes
     os.utime(small.book.toc, (changed, changed))
-    forget_other_order(small.book)
+    unchanged.forget_other_order(small.book.root)
     assert read.exists() == kept
