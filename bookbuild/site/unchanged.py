@@ -1,4 +1,4 @@
-"""Checks quickly whether a site, or what Sphinx has read, is up to date. Imports only the standard library.
+"""Checks quickly whether a site is up to date. Imports only the standard library.
 
 Sphinx could check that too, but importing it takes longer than everything else.
 """
