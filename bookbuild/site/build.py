@@ -38,9 +38,8 @@ def build(book: Book, *, quiet: bool = True) -> None:
     unchanged.forget_other_order(book.root)
     print("Building the pages", flush=True)
     if not run_jupyter_book(book, quiet=quiet):
-        unchanged.forget_pages(
-            book.root
-        )  # Sphinx doesn't repeat warnings for pages that it doesn't read again
+        # Sphinx doesn't repeat warnings for pages that it doesn't read again.
+        unchanged.forget_pages(book.root)
         raise BookError("the site was not built: see the warnings above for the file and line")
     (book.html / PDF_NAME).unlink(missing_ok=True)  # from an older build
     if printing:
