@@ -403,7 +403,7 @@ def test_the_second_stage_compiles(compiling, count):
 
 
 @needs_triton
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no NVIDIA GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("rows", "width"), [(1, 1), (700, 257), (300, 4096), (9, 20000)])
 def test_a_gpu_computes_the_same(compiling, rows, width, dtype):

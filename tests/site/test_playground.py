@@ -270,7 +270,7 @@ def test_beginnings_of_a_row(open_page: OpenPage) -> None:
     root.get_by_role("button", name="a constant row").click()
     next_frame(page)
     assert check_row(root)["xhat"] == [0, 0, 0, 0]
-    root.get_by_label("epsilon").fill("-9")  # the place that stands for 0
+    root.get_by_label("epsilon").fill("-9")  # the end of the slider, which means 0
     next_frame(page)
     assert everything(root)["xhat"] == [None] * 4, "0/0 is not NaN"  # JSON has no NaN
     expect(root.locator("svg")).to_contain_text("NaN")
@@ -296,7 +296,7 @@ def test_notes_about_epsilon_need_an_epsilon(open_page: OpenPage) -> None:
     root = figure(page, "norm")
     notes = root.locator(".ln-play-below")
     assert notes.all_inner_texts() == ["0, up to rounding", "0, up to ε"]
-    root.get_by_label("epsilon").fill("-9")  # the place that stands for 0
+    root.get_by_label("epsilon").fill("-9")  # the end of the slider, which means 0
     next_frame(page)
     assert notes.all_inner_texts() == ["0, up to rounding", "0, up to rounding"]
 
