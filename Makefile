@@ -5,10 +5,10 @@ PORT ?= 8000
 RUNS ?= 1
 READY := .venv/.ready
 RUN := .venv/bin/python -m
-TEXTS := book lnbook bookbuild benchmarks mutation tests .ci .github $(wildcard *.md *.yml *.toml) Makefile CITATION.cff
+TEXTS := book labs lnbook bookbuild benchmarks mutation tests .ci .github $(wildcard *.md *.yml *.toml) Makefile CITATION.cff
 
 .DEFAULT_GOAL := book
-.PHONY: help book serve lab pdf test lint chapter notebooks differences reproduce check-site lighthouse measure bugs mutation update setup clean check-oldest check-newest
+.PHONY: help book serve lab pdf slides test lint chapter notebooks differences reproduce check-site lighthouse measure bugs mutation update setup clean check-oldest check-newest
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,9 @@ lab: $(READY) ## open the chapters as notebooks in JupyterLab
 
 pdf: $(READY) ## build the site, and the book as one PDF (needs Chromium)
 	@$(RUN) bookbuild pdf
+
+slides: $(READY) ## build only the lecture slides, into _build/slides (half a minute)
+	@$(RUN) bookbuild slides
 
 # With NAME: one chapter. Its code and test folders have _ where its text and its notebook have -.
 FOLDER = $(subst -,_,$(NAME))

@@ -28,6 +28,7 @@ ALLOCATOR = ":".join(
 SAMPLE_SECONDS = 2e-3
 # The load average at the start reveals records from a busy machine.
 LOAD = round(os.getloadavg()[0], 1)
+QUIET = 1.0
 # An idle second core takes a tenth of a second or more to get up to speed.
 WARM_UP_SECONDS = 0.3
 
@@ -49,6 +50,17 @@ class Timing:
     ratio: float
     low: float
     high: float
+
+
+def busy() -> str | None:
+    """Return why this machine can't be timed now, or None: `missing` for a script that needs quiet.
+
+    A kernel that uses both cores can't be compared while something else uses one of them.
+    """
+    load = os.getloadavg()[0]
+    if load > QUIET:
+        return f"it needs an idle machine (load average at most {QUIET}), but it's {load:.1f}"
+    return None
 
 
 def settle_allocator() -> None:

@@ -54,6 +54,7 @@ def _run(options: argparse.Namespace, root: Path) -> None:
     from bookbuild.new_chapter import new_chapter
     from bookbuild.outputs import costs, differences, references
     from bookbuild.reproduce.reproduce import reproduce
+    from bookbuild.slides.build import build_alone
 
     book, o = Book(root), options
     commands: dict[str, Callable[[], object]] = {
@@ -65,8 +66,9 @@ def _run(options: argparse.Namespace, root: Path) -> None:
         "update-pins": lambda: update_pins.update_pins(book, o.packages, o.index),
         "reproduce": lambda: reproduce(book, o.chapter, o.settings, only_changed=o.changed),
         "bugs": lambda: try_bugs(book, o.bug, everything=o.all),
-        "costs": lambda: costs.show(book),
+        "costs": lambda: costs.record(book) if o.record else costs.show(book),
         "licenses": lambda: licenses.write(book),
+        "slides": lambda: build_alone(book),
     }
     commands[o.command]()
 
@@ -106,8 +108,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     bugs = add("bugs", "inject known bugs into copies of lnbook", "bug", "such as 'std for var'")
     bugs.add_argument("--all", action="store_true", help="every chapter, even after one has failed")
-    add("costs", "show each chapter's running time and peak memory")
+    add("costs", "show each chapter's running time and peak memory").add_argument(
+        "--record", action="store_true", help="keep the peaks for the teacher's page"
+    )
     add("licenses", "list the licenses of everything the book uses")
+    add("slides", "build only the lecture slides")
     return parser
 
 

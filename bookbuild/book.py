@@ -12,7 +12,7 @@ from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 from bookbuild.chapter import Chapter
 from bookbuild.errors import BookError
 
-NOT_PAGES = ("_static", "_extra", "_templates")
+NOT_PAGES = ("_static", "_extra", "_templates", "_slides")
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,33 @@ class Book:
             raise BookError(*problems)
         return tuple(chapters)
 
-    def named(self, names: Sequence[str]) -> list[Chapter]:
-        """The chapters with these names.
+    @cached_property
+    def labs(self) -> tuple[Chapter, ...]:
+        """The lab sheets, which are notebooks but not pages; their names start with `labs/`.
 
         Raises:
-            BookError: if a name isn't the name of a chapter.
+            BookError: if a lab can't be read or has no code cells.
         """
-        chapters = {chapter.name: chapter for chapter in self.chapters}
+        found = []
+        for path in sorted((self.root / "labs").glob("*.md")):
+            lab = Chapter.read(f"labs/{path.stem}", path, shown=self.show(path))
+            if lab is None:
+                raise BookError(f"{self.show(path)}: has no code cells")
+            found.append(lab)
+        return tuple(found)
+
+    @property
+    def notebooks(self) -> tuple[Chapter, ...]:
+        """Everything that's executed: the chapters and the labs."""
+        return (*self.chapters, *self.labs)
+
+    def named(self, names: Sequence[str]) -> list[Chapter]:
+        """The chapters and labs with these names.
+
+        Raises:
+            BookError: if a name isn't the name of a chapter or a lab.
+        """
+        chapters = {chapter.name: chapter for chapter in self.notebooks}
         unknown = [name for name in names if name not in chapters]
         if unknown:
             raise BookError(

@@ -62,7 +62,7 @@ FORWARD = (
     Bug(
         "affine ignored",
         LAYER,
-        "return native(input, self.normalized_shape, self.weight, self.bias, self.eps)\n",
+        "return native(*given)\n",
         "return native(input, self.normalized_shape, None, None, self.eps)\n",
     ),
     Bug(

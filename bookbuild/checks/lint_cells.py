@@ -21,10 +21,10 @@ def lint(book: Book) -> None:
     Raises:
         BookError: with one line per finding, each with its location in the chapter.
     """
-    found = [problem for chapter in book.chapters for problem in problems_of(book, chapter)]
+    found = [problem for chapter in book.notebooks for problem in problems_of(book, chapter)]
     if found:
         raise BookError(*found)
-    print(f"The code cells of {len(book.chapters)} chapter(s) are clean")
+    print(f"The code cells of {len(book.notebooks)} chapter(s) are clean")
 
 
 def problems_of(book: Book, chapter: Chapter) -> Iterator[str]:

@@ -23,6 +23,7 @@ SHIPPED = [
     ("KaTeX", "`katex/`: its style sheet and fonts, reduced to the characters in use", "MIT"),
     ("Source Sans 3", "`fonts/`, subsets under a different name", "OFL-1.1"),
     ("MiniSearch", "`minisearch/`: the index of the search", "MIT"),
+    ("reveal.js", "`reveal/`: shows the slides; its speaker view includes marked", "MIT"),
     ("Sphinx", "templates of pages; rules of `site.css`", "BSD-2-Clause"),
     ("sphinx-design", "`design-tabs.js`; rules of `site.css`", "MIT"),
     ("PyData Sphinx Theme", "templates of pages; rules of `site.css`", "BSD-3-Clause"),
@@ -41,8 +42,8 @@ Written by `python -m bookbuild licenses`. The book's own licenses are in [LICEN
 ## What the site ships
 
 Files under `_static/`; the license texts are next to them, in
-[katex](book/_static/katex/LICENSE.txt), [fonts](book/_static/fonts/LICENSE.txt) and
-[minisearch](book/_static/minisearch/LICENSE.txt).
+[katex](book/_static/katex/LICENSE.txt), [fonts](book/_static/fonts/LICENSE.txt),
+[minisearch](book/_static/minisearch/LICENSE.txt) and [reveal](book/_static/reveal/LICENSE.txt).
 
 | from | what | license |
 | --- | --- | --- |

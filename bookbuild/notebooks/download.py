@@ -82,15 +82,12 @@ def how_to_install(book: Book, executed: NotebookNode, repository: str | None, p
     extra = sorted(
         {DISTRIBUTIONS.get(name, name) for name in imported(sources)}
         - {"lnbook"}
-        - _comes_with_lnbook(book)
+        - comes_with_lnbook(book)
     )
     also = f" It also needs {_listed(extra)}: `pip install {' '.join(extra)}`." if extra else ""
-    if repository:
-        where = f"`pip install git+{repository}`"
-        origin = f"[its page]({page})" if page.startswith("https://") else "the site"
-    else:
-        where = "`pip install .` in the folder of the course"
-        origin = "the site"
+    where = install_lnbook(repository)
+    known = repository and page.startswith("https://")
+    origin = f"[its page]({page})" if known else "the site"
     return (
         f"> This notebook is one chapter of the course; {origin} has the same text, with search "
         f"and links.\n>\n> **To run it**, use Python 3.11 or newer and install its "
@@ -99,7 +96,15 @@ def how_to_install(book: Book, executed: NotebookNode, repository: str | None, p
     )
 
 
-def _comes_with_lnbook(book: Book) -> set[str]:
+def install_lnbook(repository: str | None) -> str:
+    """How to install lnbook: from a repository with a known URL, or from the course's folder."""
+    if repository:
+        return f"`pip install git+{repository}`"
+    return "`pip install .` in the folder of the course"
+
+
+def comes_with_lnbook(book: Book) -> set[str]:
+    """The packages that are installed with lnbook."""
     project = tomllib.loads(book.project.read_text(encoding="utf-8"))["project"]
     return {Requirement(text).name for text in project["dependencies"]}
 

@@ -7,6 +7,7 @@ are valid if their digests show that their inputs haven't changed and that nobod
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -90,14 +91,19 @@ def for_readers(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def ensure(book: Book) -> dict[str, NotebookNode]:
+def ensure(book: Book, chapters: Sequence[Chapter] | None = None) -> dict[str, NotebookNode]:
     """An executed notebook for every chapter; those without valid outputs are executed now.
+
+    Args:
+        book: the book.
+        chapters: the chapters and labs; None for all chapters.
 
     Raises:
         BookError: if the book is inconsistent or a chapter fails.
     """
-    found = {chapter.name: find(book, chapter) for chapter in book.chapters}
-    missing = [chapter for chapter in book.chapters if found[chapter.name] is None]
+    chapters = book.chapters if chapters is None else chapters
+    found = {chapter.name: find(book, chapter) for chapter in chapters}
+    missing = [chapter for chapter in chapters if found[chapter.name] is None]
 
     def keep(chapter: Chapter, notebook: NotebookNode) -> None:
         write_notebook(cache_path(book, chapter), notebook)

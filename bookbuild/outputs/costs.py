@@ -15,6 +15,7 @@ from typing import NamedTuple
 from bookbuild.book import Book
 from bookbuild.errors import BookError
 
+RECORD = "teach/peak-memory.json"  # in the folder with the pages
 LARGEST_PEAK = 10**9  # bytes: Binder guarantees 1 GB and may kill what uses more
 
 
@@ -58,6 +59,29 @@ def keep(book: Book, costs: Mapping[str, Cost]) -> None:
     path(book).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
+def record(book: Book) -> None:
+    """Keep the costs of the last runs for the teacher's page, which shows them.
+
+    Raises:
+        BookError: if a chapter or a lab hasn't been measured yet.
+    """
+    costs = read(book)
+    names = [chapter.name for chapter in book.notebooks]
+    missing = [name for name in names if name not in costs]
+    if missing:
+        raise BookError(f"not measured yet: {', '.join(missing)}: run 'make test'")
+    megabytes = {name: round(costs[name].peak / 1e6) for name in names}
+    path = book.source / RECORD
+    path.write_text(json.dumps(megabytes, indent=1) + "\n", encoding="utf-8")
+    print(f"Wrote the peak memory of {len(names)} chapters and labs to {book.show(path)}")
+
+
+def recorded(book: Book) -> dict[str, int]:
+    """The recorded peak memory of each chapter and lab, in MB."""
+    path = book.source / RECORD
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
 def show(book: Book) -> None:
     """Print what each chapter cost in its last run.
 
@@ -67,7 +91,7 @@ def show(book: Book) -> None:
     costs = read(book)
     if not costs:
         raise BookError(f"{book.show(path(book))} does not exist: run 'make test' to measure")
-    print("\n".join(table([chapter.name for chapter in book.chapters], costs)))
+    print("\n".join(table([chapter.name for chapter in book.notebooks], costs)))
 
 
 def table(names: Iterable[str], costs: Mapping[str, Cost]) -> Iterator[str]:

@@ -23,7 +23,7 @@ def show(book: Book) -> None:
         BookError: if there is no commit, or a reference can't be read.
     """
     changed = 0
-    for chapter in book.chapters:
+    for chapter in book.notebooks:
         path = book.reference(chapter)
         now = read_notebook(path)
         if now is None:
@@ -38,7 +38,8 @@ def show(book: Book) -> None:
             print("", chapter.name, *lines, sep="\n")
             changed += 1
     print(
-        f"\nThe outputs of {changed} of {len(book.chapters)} chapter(s) differ from the last commit"
+        f"\nThe outputs of {changed} of {len(book.notebooks)} chapter(s) differ from "
+        "the last commit"
     )
 
 

@@ -22,10 +22,10 @@ def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) ->
     Raises:
         BookError: if a name isn't the name of a chapter, or a chapter fails.
     """
-    forced = book.named(names) if not everything else list(book.chapters)
+    forced = book.named(names) if not everything else list(book.notebooks)
     execute_all(book, forced, lambda chapter, nb: write_notebook(cache_path(book, chapter), nb))
-    chapters = forced or book.chapters
-    executed = {} if forced else ensure(book)
+    chapters = forced or book.notebooks
+    executed = {} if forced else ensure(book, book.notebooks)
     changed = 0
     for chapter in chapters:
         found = executed.get(chapter.name) or read_notebook(cache_path(book, chapter))
@@ -51,7 +51,7 @@ def _replace(book: Book, chapter: Chapter, new: NotebookNode) -> bool:
 
 
 def _remove_orphans(book: Book) -> int:
-    wanted = {book.reference(chapter) for chapter in book.chapters}
+    wanted = {book.reference(chapter) for chapter in book.notebooks}
     orphans = [path for path in book.references.rglob("*.ipynb") if path not in wanted]
     for path in orphans:
         path.unlink()

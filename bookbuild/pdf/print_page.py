@@ -21,7 +21,8 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 
 WEB = Path(__file__).parent
-LEFT_OUT = ("genindex", "search")  # pages for searching, which are useless on paper
+# Pages for searching, which are useless on paper, and the figures, which the chapters show anyway.
+LEFT_OUT = ("genindex", "search", "gallery")
 HIGHEST, LOWEST = 1, 6
 # Parts for the screen only: navigation, controls, dark variants of figures, folded drawing code.
 REMOVED = (

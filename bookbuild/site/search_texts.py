@@ -24,6 +24,8 @@ SKIPPED_CLASSES = {
     *("headerlink", "section-number", "caption-number", "katex-html", "eqno", "toctree-wrapper"),
     *("cell_output", "solution", "hint", "ln-letters", "ln-map", "ln-tracks", "ln-progress"),
     *("ln-chapter-head", "ln-chapter-end", "ln-cite", "ln-figure-license", "exercise-list"),
+    *("ln-answers", "ln-answers-elsewhere"),
+    "ln-gallery",  # its captions are those of the chapters
 }
 SUBSCRIPTS = str.maketrans("0123456789+-=aeioruvxjhklmnpst", "₀₁₂₃₄₅₆₇₈₉₊₋₌ₐₑᵢₒᵣᵤᵥₓⱼₕₖₗₘₙₚₛₜ")
 SUPERSCRIPTS = str.maketrans("0123456789+-\N{MINUS SIGN}nTd", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁿᵀᵈ")

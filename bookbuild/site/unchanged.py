@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("book", "bookbuild", "lnbook", "tests/notebooks")
+FOLDERS = ("book", "bookbuild", "labs", "lnbook", "tests/notebooks")
 FILES = ("_config.yml", "_toc.yml", "constraints.txt", "pyproject.toml", "CITATION.cff")
 VARIABLES = ("BOOK_URL", "BOOK_REPOSITORY", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "BOOK_PDF")
 

@@ -23,6 +23,8 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 from bookbuild.book import Book
 from bookbuild.errors import BookError
+from bookbuild.site.arcs import WIDTH as ARC_WIDTH
+from bookbuild.site.arcs import arcs
 from bookbuild.site.tracks import EVERYTHING, Course, needs
 from bookbuild.sphinx.download import notebook_of
 from bookbuild.sphinx.repository import address, page_links
@@ -49,7 +51,7 @@ class ChapterPart(nodes.General, nodes.Element):  # type: ignore[misc]
 
 
 class Overview(SphinxDirective):
-    """`course-start`, `course-tracks`, `course-map`, or `reading-progress`."""
+    """`course-start`, `course-tracks`, `course-map`, `course-graph`, or `reading-progress`."""
 
     def run(self) -> list[nodes.Node]:
         """Insert a placeholder: the chapters aren't known until all pages have been read."""
@@ -135,11 +137,20 @@ def _map(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
     return {"parts": [(caption, chapters) for caption, chapters in parts if chapters]}
 
 
-# The directives for the home page, and the functions that compute their templates' variables.
+def _graph(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
+    """All chapters below each other, with an arc from each one to those that build on it."""
+    chapters = [entry for _, part in _map(app, course, docname)["parts"] for entry in part]
+    rows = {entry["number"]: row for row, entry in enumerate(chapters)}
+    links = [(rows[number], row) for row, entry in enumerate(chapters) for number in entry["needs"]]
+    return {"chapters": chapters, "arcs": arcs(links), "width": ARC_WIDTH, "height": len(chapters)}
+
+
+# The directives for overviews, and the functions that compute their templates' variables.
 PARTS: dict[str, Callable[[Sphinx, Course, str], dict[str, Any]]] = {
     "course-start": _chapters,
     "course-tracks": _tracks,
     "course-map": _map,
+    "course-graph": _graph,
     "reading-progress": _chapters,
 }
 

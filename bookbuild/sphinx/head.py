@@ -25,9 +25,14 @@ NEEDED_FOR: dict[str, str | None] = {
     "sphinx_highlight.js": None,
     "scripts/sphinx-book-theme.js": None,
     "design-tabs.js": 'class="sd-tab-set',
-    "course-map.js": 'class="ln-map"',
+    "answers.js": "ln-answers ",
+    "course-map.js": "data-needs=",
     "decision-guide.js": "ln-guide",
     "claim-filter.js": "ln-claims",
+    "quiz.js": "ln-quiz",
+    # Jupyter Book adds every script in _static; only the slides load these.
+    "reveal/reveal.js": None,
+    "reveal/notes.js": None,
     # Loaded with the index, when a reader starts to search.
     "minisearch/minisearch.js": None,
     "search-engine.js": None,

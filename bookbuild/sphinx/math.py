@@ -30,7 +30,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the math renderer `katex-checked`."""
     app.setup_extension("sphinxcontrib.katex")
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
-    katex.KaTeXServer.katex_server = _Renderer()
+    katex.KaTeXServer.katex_server = Renderer()
     app.add_html_math_renderer(
         "katex-checked",
         inline_renderers=(_checked(_visit_inline), None),
@@ -77,7 +77,7 @@ def _visit_inline(translator: Any, node: nodes.Element) -> None:
         translator.body[length:] = [html.replace(_BETWEEN_PARTS, '</span><wbr><span class="base">')]
 
 
-class _Renderer:
+class Renderer:
     """Renders formulas in one JavaScript process that reads from standard input.
 
     It replaces the library's server, which listens on a socket: that one has a race condition at

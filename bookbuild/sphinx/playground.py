@@ -37,7 +37,7 @@ from lnbook.notebook.style import PALETTE
 
 SOURCE = "_playground"  # under the folder of the pages
 TARGET = "playground"  # under _static of the site
-KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch")
+KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch", "depth")
 FIRST = ("norm-math.js", "drawing.js")
 LAST = "playground.js"  # runs the figures that the other scripts describe
 STYLE = "playground.css"

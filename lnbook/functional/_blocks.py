@@ -72,8 +72,12 @@ def blocks(rows: Tensor) -> Iterator[slice]:
 
 
 def is_transformed() -> bool:
-    """Return whether `torch.compile` or a `torch.func` transform is tracing the computation.
+    """Return whether `torch.compile`, a `torch.func` transform or `torch.jit.trace` is tracing.
 
-    If so, nothing should run block by block: they need the plain function.
+    If so, they need operations they can see: neither blocks nor the memory of tensors.
     """
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._get_tracing_state() is not None
+    )

@@ -1,9 +1,10 @@
 r"""Fused layer normalization with a hand-written backward pass.
 
-What makes it fast, and equal to `layer_norm`:
+It runs the compiled kernels of `lnbook.kernels`. Where there are none, torch operations replace
+them. What makes these fast, and equal to `layer_norm`:
 
-- It runs block by block (see `_blocks`), in place, and writes each output once.
-- For backward it saves the input and two numbers per row; :math:`\hat{x}` is recomputed.
+- They run block by block (see `_blocks`), in place, and write each output once.
+- For backward they save the input and two numbers per row; :math:`\hat{x}` is recomputed.
 - In the backward pass, means over rows are matrix-vector products with the weight.
 - The second centering of `layer_norm` is done only for rows that need it: those whose mean is large
   compared with their deviation, including constant rows.
@@ -34,9 +35,11 @@ from lnbook.functional._blocks import (
     is_transformed,
     minus_means,
 )
+from lnbook.functional._traced import register, takes_operators
 from lnbook.functional.layer_norm import layer_norm, layer_norm_backward
+from lnbook.kernels import operators
 
-__all__ = ["LayerNormFunction"]
+__all__ = ["BlockedLayerNormFunction", "LayerNormFunction"]
 
 # Up to this ratio of a row's mean to its deviation, the rounding error of the mean is too small to
 # see in the output: 8 times the rounding error of a float32 is 5e-7.
@@ -59,9 +62,14 @@ class LayerNormFunction(torch.autograd.Function):
     `layer_norm_backward`, the plain functions, which it matches up to rounding. Arguments, shapes,
     dtypes and errors are as in `layer_norm`.
 
+    It runs a compiled kernel: on a CPU with Numba, on an NVIDIA GPU with Triton. Without them, and
+    on other devices, it uses torch operations and warns once. The first call compiles, which takes
+    a few seconds; the machine code is kept on disk.
+
     Second and higher derivatives go through `layer_norm_backward`. Inside `torch.func` transforms,
     the plain function runs instead; outside them, dual tensors (forward-mode differentiation) are
-    rejected. `torch.compile` doesn't look inside, but the modules do compile.
+    rejected. `torch.compile` doesn't look inside, but the modules do compile: their graphs contain
+    the operator "lnbook::layer_norm".
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0], [30.0, 10.0]], requires_grad=True)
@@ -83,14 +91,9 @@ class LayerNormFunction(torch.autograd.Function):
         eps: float = 1e-5,
     ) -> Tensor:
         """Normalize `input`; arguments, result and errors are as in `layer_norm`."""
-        shape = checked_sizes(normalized_shape, "LayerNormFunction")
-        check_last_dimensions(input, shape, "LayerNormFunction")
-        check_parameters(
-            input, shape, "normalized_shape=", "LayerNormFunction", weight=weight, bias=bias
-        )
-        eps = checked_eps(eps, "LayerNormFunction")
+        shape, eps = _checked(input, normalized_shape, weight, bias, eps)
         if is_transformed():
-            return layer_norm(input, shape, weight, bias, eps)
+            return traced_layer_norm(input, shape, weight, bias, eps)
         y: Tensor = super().apply(input, shape, weight, bias, eps)  # type: ignore[no-untyped-call]
         return y
 
@@ -104,11 +107,12 @@ class LayerNormFunction(torch.autograd.Function):
         eps: float,
     ) -> Tensor:
         """Normalize the rows, and save the input and the statistics for backward."""
-        rows, dtype = as_rows(input, shape), computing_dtype(input.dtype)
-        y, statistics = _forward(rows, as_vector(weight, dtype), as_vector(bias, dtype), eps)
-        ctx.save_for_backward(input, weight, bias, *statistics)
         ctx.shape, ctx.eps = shape, eps
-        return y if y.shape == input.shape else y.view(input.shape)
+        if operators.runs_on(input.device.type):
+            y, saved = operators.layer_norm_forward(input, shape, weight, bias, eps)
+            ctx.save_for_backward(input, weight, bias, saved)
+            return y
+        return BlockedLayerNormFunction.forward(ctx, input, shape, weight, bias, eps)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
@@ -116,6 +120,9 @@ class LayerNormFunction(torch.autograd.Function):
         input, weight, bias, *statistics = ctx.saved_tensors
         if torch.is_grad_enabled():  # the gradients will be differentiated in turn
             grads = layer_norm_backward(grad_output, input, ctx.shape, weight, ctx.eps)
+        elif len(statistics) == 1:
+            given = (grad_output, input, ctx.shape, weight, *statistics, ctx.eps)
+            grads = operators.layer_norm_backward(*given)
         else:
             rows, grad_rows = as_rows(input, ctx.shape), as_rows(grad_output, ctx.shape)
             vector = as_vector(weight, computing_dtype(input.dtype))
@@ -128,6 +135,64 @@ class LayerNormFunction(torch.autograd.Function):
             as_like(grads[2], bias) if of_bias else None,
             None,
         )
+
+
+class BlockedLayerNormFunction(LayerNormFunction):
+    """`LayerNormFunction` in torch operations, which it uses itself where there's no kernel.
+
+    Source, arguments, results and errors are those of `LayerNormFunction`.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 3.0], [30.0, 10.0]])
+        >>> BlockedLayerNormFunction.apply(x, (2,), eps=0.0).round(decimals=4).tolist()
+        [[-1.0, 1.0], [1.0, -1.0]]
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        input: Tensor,
+        shape: tuple[int, ...],
+        weight: Tensor | None,
+        bias: Tensor | None,
+        eps: float,
+    ) -> Tensor:
+        """Normalize the rows, and save the input and the statistics for backward."""
+        ctx.shape, ctx.eps = shape, eps
+        rows, dtype = as_rows(input, shape), computing_dtype(input.dtype)
+        y, statistics = _forward(rows, as_vector(weight, dtype), as_vector(bias, dtype), eps)
+        ctx.save_for_backward(input, weight, bias, *statistics)
+        return y if y.shape == input.shape else y.view(input.shape)
+
+
+def traced_layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> Tensor:
+    """Return what a tracer gets instead of `LayerNormFunction`."""
+    shape, eps = _checked(input, normalized_shape, weight, bias, eps)
+    if not takes_operators(input):
+        return layer_norm(input, shape, weight, bias, eps)
+    y: Tensor = operators.layer_norm_operator(input, shape, weight, bias, eps)[0]
+    return y
+
+
+def _checked(
+    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any
+) -> tuple[tuple[int, ...], float]:
+    """Return the shape and `eps` as numbers; raise the errors of `layer_norm`."""
+    shape = checked_sizes(normalized_shape, "LayerNormFunction")
+    check_last_dimensions(input, shape, "LayerNormFunction")
+    check_parameters(
+        input, shape, "normalized_shape=", "LayerNormFunction", weight=weight, bias=bias
+    )
+    return shape, checked_eps(eps, "LayerNormFunction")
+
+
+register(operators.layer_norm_operator, LayerNormFunction.backward)
 
 
 def _forward(

@@ -1,4 +1,5 @@
 """Kernels: functions that compute a whole norm in one pass over the data.
 
-`lnbook.kernels.gpu` has them in Triton, for NVIDIA GPUs.
+`lnbook.kernels.cpu` has them in Numba, for CPUs, and `lnbook.kernels.gpu` in Triton, for NVIDIA
+GPUs. `lnbook.kernels.operators` makes them PyTorch operators.
 """

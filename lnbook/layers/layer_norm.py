@@ -16,6 +16,7 @@ from lnbook._check import (
 from lnbook._check_tensors import Device, check_dtype, check_floating
 from lnbook.functional import LayerNormFunction, layer_norm
 from lnbook.functional._blocks import is_transformed
+from lnbook.functional.layer_norm_function import traced_layer_norm
 from lnbook.layers._affine import AffineLayer
 
 __all__ = ["LayerNorm", "LayerNorm2d"]
@@ -36,7 +37,8 @@ class LayerNorm(AffineLayer):
 
     - `"auto"`, the default, picks the fastest: PyTorch's kernel.
     - `"native"` is PyTorch's kernel, and exactly as fast.
-    - `"fused"` is `lnbook.functional.LayerNormFunction`, with a hand-written backward pass.
+    - `"fused"` is `lnbook.functional.LayerNormFunction`: lnbook's compiled kernel, with a
+      hand-written backward pass.
     - `"plain"` is `lnbook.functional.layer_norm`, differentiated by autograd.
 
     Rounding differs in two cases. For a float32 row with mean 1e4 and standard deviation 1, the
@@ -112,18 +114,18 @@ class LayerNorm(AffineLayer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalized `input`; see `lnbook.functional.layer_norm`."""
-        fused = self.implementation == "fused"
-        if self.implementation == "plain" or (fused and is_transformed()):
-            return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-        if fused:
-            return LayerNormFunction.apply(
-                input, self.normalized_shape, self.weight, self.bias, self.eps
-            )
+        given = (input, self.normalized_shape, self.weight, self.bias, self.eps)
+        if self.implementation == "fused":
+            if is_transformed():
+                return traced_layer_norm(*given)
+            return LayerNormFunction.apply(*given)
+        if self.implementation == "plain":
+            return layer_norm(*given)
         try:
-            return native(input, self.normalized_shape, self.weight, self.bias, self.eps)
+            return native(*given)
         except (RuntimeError, TypeError):
             # The plain one rejects the same inputs, with a clearer message.
-            layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+            layer_norm(*given)
             raise
 
     def extra_repr(self) -> str:

@@ -17,6 +17,7 @@ from lnbook._check_tensors import Device, check_dtype
 from lnbook.functional import RMSNormFunction, rms_norm
 from lnbook.functional._blocks import is_transformed
 from lnbook.functional.rms_norm import checked_arguments
+from lnbook.functional.rms_norm_function import traced_rms_norm
 from lnbook.layers._affine import AffineLayer
 
 __all__ = ["RMSNorm"]
@@ -34,9 +35,11 @@ class RMSNorm(AffineLayer):
     All implementations compute the same function, up to rounding:
 
     - `"auto"`, the default, picks the fastest: `"fused"` on a CPU, where PyTorch's version is
-      composed of many operations, and `"native"` elsewhere.
+      composed of many operations, and `"native"` elsewhere. `torch.compile` and `torch.export` get
+      the plain form, which needs nothing but PyTorch.
     - `"native"` is PyTorch's function. In half precision on a CPU it rounds more than once.
-    - `"fused"` is `lnbook.functional.RMSNormFunction`, with a hand-written backward pass.
+    - `"fused"` is `lnbook.functional.RMSNormFunction`: lnbook's compiled kernel, with a
+      hand-written backward pass.
     - `"plain"` is `lnbook.functional.rms_norm`, differentiated by autograd.
 
     Args:
@@ -101,14 +104,15 @@ class RMSNorm(AffineLayer):
         """Return the normalized `input`; see `lnbook.functional.rms_norm`."""
         implementation = self.implementation
         if implementation == "auto" and isinstance(input, Tensor):
-            implementation = "fused" if input.is_cpu or is_transformed() else "native"
+            implementation = "fused" if input.is_cpu else "native"
+            implementation = "plain" if is_transformed() else implementation
+        given = (input, self.normalized_shape, self.weight, self.eps)
         if implementation == "native":
-            given = (input, self.normalized_shape, self.weight, self.eps)
             shape, eps = checked_arguments("RMSNorm", *given)
             return native(input, list(shape), self.weight, eps)
-        if implementation == "plain" or is_transformed():
-            return rms_norm(input, self.normalized_shape, self.weight, self.eps)
-        return RMSNormFunction.apply(input, self.normalized_shape, self.weight, self.eps)
+        if implementation == "plain":
+            return rms_norm(*given)
+        return traced_rms_norm(*given) if is_transformed() else RMSNormFunction.apply(*given)
 
     def extra_repr(self) -> str:
         """Return the arguments in the format of `torch.nn.RMSNorm`."""

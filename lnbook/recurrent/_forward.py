@@ -22,6 +22,7 @@ class Plan(NamedTuple):
     batch_sizes: list[int]
     eps: float
     names: tuple[str, ...]
+    compiled: bool = False  # whether a kernel may run instead of torch operations
 
     @property
     def per_gate(self) -> bool:

@@ -1,6 +1,9 @@
 r"""The fused time loop: same results as the plain one, with hand-written backpropagation.
 
-The time goes into matrix products, which are unavoidable, and, for small layers, the overhead of
+On a CPU, a kernel does all of it, compiled by Numba (`lnbook.kernels.cpu.lstm`). Where it can't
+run, for example on another device or without Numba, the loop consists of torch operations.
+
+Their time goes into matrix products, which are unavoidable, and, for small layers, the overhead of
 calling about thirty small operations per step. Therefore:
 
 - the input projection (including its norm, in Ba's variant) is computed for all steps at once;
@@ -18,7 +21,9 @@ Notation as in `lnbook.recurrent.steps`, and :math:`m = \sigma(f) \odot c + \sig
 \tanh(g)`, the cell before its norm. Rows are packed as in `lnbook.recurrent.loop`.
 """
 
+import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,6 +31,7 @@ from torch import Tensor
 
 from lnbook._check import checked_eps
 from lnbook.functional._blocks import is_transformed
+from lnbook.kernels.cpu import lstm
 from lnbook.recurrent._autocast import no_autocast
 from lnbook.recurrent._backward import Backward
 from lnbook.recurrent._forward import Plan, States, run_forward
@@ -45,14 +51,18 @@ def fused_layer(
     c: Tensor,
     parameters: Parameters,
     eps: float = 1e-5,
+    *,
+    compiled: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run one layer of an LSTM over its sequences, like `plain_layer` but faster.
 
-    The module docstring explains the optimizations. Without normalization, PyTorch's LSTM runs. If
-    no gradient is needed, the gates are not saved. First derivatives use hand-written formulas;
-    higher ones come from the plain loop, at its speed. Inside `torch.func` transforms, under
-    `torch.compile` and for tensors on the meta device, the plain loop itself runs; elsewhere, dual
-    tensors (forward-mode differentiation) are rejected.
+    The module docstring explains the optimizations. On a CPU, the first call with a dtype compiles
+    a kernel, and so does the first backward pass; each takes some ten seconds, and the result is
+    kept on disk. Without normalization, PyTorch's LSTM runs. If no gradient is needed, the gates
+    are not saved. First derivatives use hand-written formulas; higher ones come from the plain
+    loop, at its speed. Inside `torch.func` transforms, under `torch.compile` and for tensors on the
+    meta device, the plain loop itself runs; elsewhere, dual tensors (forward-mode differentiation)
+    are rejected.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
@@ -62,6 +72,7 @@ def fused_layer(
         c: initial cell states, like `h`.
         parameters: tensors by name, as in `LayerNormLSTMCell`, of the dtype of `rows`.
         eps: value added to each variance, finite and at least 0.
+        compiled: whether the kernel may run, where there is one; otherwise, torch operations do.
 
     Returns:
         `(output, h_n, c_n)`: the hidden states of all steps, packed like `rows`, and the states
@@ -72,6 +83,9 @@ def fused_layer(
         KeyError: a weight is missing.
         RuntimeError: the shapes, dtypes or devices don't match.
         ValueError: there is no such variant, or `eps` is negative, infinite or NaN.
+
+    Warns:
+        UserWarning: once, if there's no kernel for the CPU because Numba isn't installed.
 
     Example:
         >>> parameters = {"weight_ih": torch.zeros(8, 1), "weight_hh": torch.zeros(8, 2)}
@@ -86,7 +100,7 @@ def fused_layer(
     if is_transformed() or rows.is_meta:
         return plain_layer(variant, rows, batch_sizes, h, c, parameters, eps)
     with no_autocast(rows.device):
-        return _run(variant, rows, list(batch_sizes), h, c, parameters, eps)
+        return _run(variant, rows, list(batch_sizes), h, c, parameters, eps, compiled)
 
 
 def _run(
@@ -97,14 +111,35 @@ def _run(
     c: Tensor,
     parameters: Parameters,
     eps: float,
+    compiled: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if variant == "none":
         return _native_layer(rows, batch_sizes, h, c, parameters)
-    plan = Plan(variant, batch_sizes, eps, tuple(parameters))
+    plan = Plan(variant, batch_sizes, eps, tuple(parameters), compiled)
     inputs = (rows, h, c, *parameters.values())
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
         return _NormedLayer.apply(plan, *inputs)  # type: ignore[no-any-return, no-untyped-call]
+    if _has_kernel(plan, inputs):
+        return lstm.forward(variant, batch_sizes, eps, rows, h, c, parameters, keeps=False)[0]
     return run_forward(plan, rows, h, c, parameters, keeping=False)[0]
+
+
+def _has_kernel(plan: Plan, inputs: Sequence[Tensor]) -> bool:
+    if not plan.compiled or not lstm.covers(plan.variant, inputs):
+        return False
+    if not lstm.is_available():
+        _warn_once()
+        return False
+    return True
+
+
+@cache
+def _warn_once() -> None:
+    warnings.warn(
+        "fused_layer: Numba isn't installed, so the time loop runs in torch operations. "
+        "That takes up to twice as long. To change it: pip install numba",
+        stacklevel=2,
+    )
 
 
 def _native_layer(
@@ -130,8 +165,13 @@ class _NormedLayer(torch.autograd.Function):
     def forward(ctx: Any, plan: Plan, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         rows, h, c, *tensors = inputs
         parameters = dict(zip(plan.names, tensors, strict=True))
+        ctx.plan, ctx.has_kernel = plan, _has_kernel(plan, inputs)
+        if ctx.has_kernel:
+            given = plan.variant, plan.batch_sizes, plan.eps
+            results, saved = lstm.forward(*given, rows, h, c, parameters, keeps=True)
+            ctx.save_for_backward(*inputs, *saved)
+            return results
         results, states, ctx.statistics = run_forward(plan, rows, h, c, parameters, keeping=True)
-        ctx.plan = plan
         ctx.save_for_backward(*inputs, *states[:-1], *states.projection)
         return results
 
@@ -149,6 +189,10 @@ def _backward(ctx: Any, grads: Sequence[Tensor]) -> Sequence[Tensor | None]:
     names = ("rows", "h", "c", *plan.names)
     tensors = dict(zip(names, inputs, strict=True))
     needed = {name for name, need in zip(names, needs, strict=True) if need}
+    if ctx.has_kernel:
+        given = plan.variant, plan.batch_sizes, plan.eps
+        found = lstm.backward(*given, tensors, lstm.Saved(*saved), grads, needed)
+        return [found[name] if name in needed else None for name in names]
     states = States._make([*saved[:6], saved[6:]])
     found = Backward(plan, tensors, states, ctx.statistics, needed).run(*grads)
     return [found[name] if name in needed else None for name in names]

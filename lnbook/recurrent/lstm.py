@@ -39,9 +39,12 @@ class LayerNormLSTM(Stack):
 
     All implementations compute the same function, up to rounding:
 
-    - `"auto"`, the default, picks the fastest: `"fused"`.
-    - `"fused"` is `lnbook.recurrent.fused_layer`, which projects the inputs of all steps at once,
-      writes states in place, and backpropagates through time with hand-written formulas.
+    - `"auto"`, the default, is `lnbook.recurrent.fused_layer` in torch operations: it projects the
+      inputs of all steps at once, writes states in place, and backpropagates through time with
+      hand-written formulas.
+    - `"fused"` is the same in a kernel compiled by Numba, where there is one (on a CPU, in float32
+      and float64). It's faster, but the first use on a machine compiles it, which takes some ten
+      seconds for each dtype and direction.
     - `"plain"` is `lnbook.recurrent.plain_layer`, differentiated by autograd. It also supports
       forward-mode differentiation, and is used inside `torch.func` transforms, `torch.compile`
       (which unrolls it) and `torch.export`.
@@ -191,6 +194,8 @@ class LayerNormLSTM(Stack):
         states: tuple[Tensor, ...],
         parameters: dict[str, Tensor],
     ) -> tuple[Tensor, ...]:
-        run = plain_layer if self.implementation == "plain" else fused_layer
         h, c = states
-        return run(self.variant, rows, batch_sizes, h, c, parameters, self.eps)
+        given = self.variant, rows, batch_sizes, h, c, parameters, self.eps
+        if self.implementation == "plain":
+            return plain_layer(*given)
+        return fused_layer(*given, compiled=self.implementation == "fused")

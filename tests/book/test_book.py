@@ -14,7 +14,7 @@ from tests.book.small_book import CHAPTER, SmallBook
 
 def test_every_reference_belongs_to_a_chapter(book: Book) -> None:
     on_disk = set(book.references.rglob("*.ipynb"))
-    assert on_disk == {book.reference(chapter) for chapter in book.chapters}
+    assert on_disk == {book.reference(chapter) for chapter in book.notebooks}
 
 
 def test_next_leads_through_the_chapters_first(book: Book) -> None:

@@ -14,6 +14,7 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 from bookbuild.outputs import costs
 from bookbuild.outputs.costs import Cost
+from tests.book.small_book import SmallBook
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "pytest", "-p", "tests.chapter_costs", "-p", "no:cacheprovider"]
@@ -66,6 +67,24 @@ def test_table() -> None:
         ["all", "in", "turn", "3.5", "s", "300", "MB"],
     ]
     assert len({len(line) for line in lines}) == 1
+
+
+def test_peaks_are_recorded_for_the_teacher(small: SmallBook) -> None:
+    book = small.book
+    (book.source / "teach").mkdir()
+    assert costs.recorded(book) == {}
+    with pytest.raises(BookError, match="not measured yet: part/chapter"):
+        costs.record(book)
+    costs.keep(book, {"part/chapter": Cost(1.0, 123_400_000), "part/gone": Cost(1.0, 1)})
+    costs.record(book)
+    assert costs.recorded(book) == {"part/chapter": 123}
+
+
+def test_the_record_has_the_chapters_and_every_lab(book: Book) -> None:
+    recorded, names = costs.recorded(book), {chapter.name for chapter in book.notebooks}
+    assert set(recorded) <= names  # a new chapter may wait for `bookbuild costs --record`
+    assert {name for name in names if name.startswith("labs/")} <= set(recorded)
+    assert max(recorded.values()) * 1e6 <= costs.LARGEST_PEAK
 
 
 def test_nothing_measured_yet(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from bookbuild.sphinx.math import _Renderer
+from bookbuild.sphinx.math import Renderer
 
 OPTIONS = {"displayMode": True, "throwOnError": True, "strict": "ignore"}
 # Spaces that KaTeX puts into the text of a formula
@@ -14,7 +14,7 @@ EMPTY = dict.fromkeys(map(ord, "\u200b \u00a0"))
 
 @pytest.fixture(scope="module")
 def render() -> Iterator[Callable[[str], Tag]]:
-    renderer = _Renderer()
+    renderer = Renderer()
 
     def rendered(latex: str) -> Tag:
         answer = renderer.render({"latex": latex, "katex_options": OPTIONS})

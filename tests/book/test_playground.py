@@ -77,7 +77,10 @@ def test_a_figure_is_complete_without_scripts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"kind": "cube"}, "expected one of steps, norm, family, sphere, spectrum, batch, but"),
+        (
+            {"kind": "cube"},
+            "expected one of steps, norm, family, sphere, spectrum, batch, depth, but",
+        ),
         ({"alt": "A figure."}, "in 60 or more characters, but got"),
         ({"caption": ""}, "expected a caption"),
         ({"more": ":start: {gradient}"}, ":start: is not JSON"),

@@ -15,7 +15,7 @@ from lnbook._build import FIGURE_SNAPSHOT
 BOOK = Book(Path(__file__).resolve().parents[2])
 RENEW = "run 'make notebooks', read the differences and commit them"
 
-pytestmark = pytest.mark.parametrize("chapter", BOOK.chapters, ids=lambda chapter: chapter.name)
+pytestmark = pytest.mark.parametrize("chapter", BOOK.notebooks, ids=lambda chapter: chapter.name)
 
 
 @pytest.fixture

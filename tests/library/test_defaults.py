@@ -49,6 +49,7 @@ OTHERS = {
     "RMSNormFunction.apply": {"eps": None},
     "rms_norm": {"eps": None},
     "rms_norm_backward": {"eps": None},
+    "fused_layer": {"compiled": True},
     "CausalLanguageModel": {"block": transformer.PreLNBlock},
     **{name: {"dropout": 0.1} for name in PLACEMENTS},
 }

@@ -1,6 +1,7 @@
 """The fast Functions against the plain forms, PyTorch, float64 and numerical derivatives.
 
-Small blocks are forced as well, so that every case also runs cut into several.
+Every case runs with the kernels, and with the torch operations that replace them, also cut into
+small blocks.
 """
 
 import itertools
@@ -20,6 +21,7 @@ from lnbook.functional import (
     rms_norm,
     rms_norm_backward,
 )
+from lnbook.kernels import operators
 
 CASES = [
     ((5,), 1),
@@ -37,11 +39,17 @@ FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 HALF = FLOATING[:2]
 
 
-@pytest.fixture(params=[None, 24], ids=["one block", "blocks of 24 elements"])
+@pytest.fixture(params=["kernel", BLOCK, 24], ids=["kernel", "one block", "blocks of 24 elements"])
 def block(request, monkeypatch):
-    if request.param:
+    if request.param != "kernel":
+        without_kernels(monkeypatch)
         monkeypatch.setattr(_blocks, "BLOCK", request.param)
     return request.param
+
+
+def without_kernels(monkeypatch):
+    monkeypatch.setattr(operators, "DEVICES", set())
+    monkeypatch.setattr(operators, "_WITHOUT", {"cpu"})
 
 
 def random_tensors(shape, dims=1, dtype=torch.float64, parameter_dtype=None, seed=0):
@@ -112,7 +120,10 @@ def test_functions_equal_the_reference(shape, dims, block):
 
 @pytest.mark.parametrize(("shape", "dims"), [((3,), 1), ((5, 3), 1), ((2, 2, 2), 2)])
 @pytest.mark.parametrize("affine", [(True, True), (True, False), (False, True), (False, False)])
-def test_first_and_second_derivatives(shape, dims, affine, monkeypatch):
+@pytest.mark.parametrize("kernel", [True, False])
+def test_first_and_second_derivatives(shape, dims, affine, kernel, monkeypatch):
+    if not kernel:
+        without_kernels(monkeypatch)
     monkeypatch.setattr(_blocks, "BLOCK", 6)
     x, weight, bias, _ = random_tensors(shape, dims)
     inputs = [x, weight if affine[0] else None, bias if affine[1] else None]

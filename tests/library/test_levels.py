@@ -16,6 +16,7 @@ LEVELS = (
     {"data", "debugging", "training"},
     {"notebook"},
     {"chapters"},
+    {"labs"},
 )
 LEVEL = {name: number for number, names in enumerate(LEVELS) for name in names}
 MODULES = sorted(

@@ -16,6 +16,7 @@ from lnbook.recurrent import (
     _backward,
     ba_step,
     carried_step,
+    fused,
     fused_layer,
     parameter_shapes,
     per_gate_step,
@@ -81,6 +82,14 @@ def walked(variant, x, h, c, parameters, eps):
     return np.stack(outputs), h, c
 
 
+@pytest.fixture(params=["kernel", "torch operations"])
+def loop(request, monkeypatch):
+    """Run a test twice: the fused loop as a kernel, and as torch operations."""
+    if request.param != "kernel":
+        monkeypatch.setattr(fused, "_has_kernel", lambda plan, inputs: False)
+    return request.param
+
+
 # One step
 
 
@@ -119,6 +128,7 @@ def test_a_half_precision_step_is_rounded_once(variant, dtype):
 @pytest.mark.parametrize("implementation", ["fused", "plain"])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.usefixtures("loop")
 def test_two_layers_are_the_reference(implementation, variant, bias):
     lstm = LayerNormLSTM(
         5, 4, 2, bias, variant=variant, implementation=implementation, eps=0.01, dtype=torch.float64
@@ -142,6 +152,7 @@ def without_gradients(module, *arguments):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("sizes", [EQUAL, SHRINKING, [1], [5], [2, 1, 1, 1, 1, 1]])
 @pytest.mark.parametrize(("bias", "chunk"), [(True, 1), (False, 60), (True, None)])
+@pytest.mark.usefixtures("loop")
 def test_the_fused_loop_is_the_plain_one(variant, sizes, bias, chunk, monkeypatch):
     if chunk is not None:
         monkeypatch.setattr(_backward, "CHUNK_ELEMENTS", chunk)
@@ -156,6 +167,7 @@ def test_the_fused_loop_is_the_plain_one(variant, sizes, bias, chunk, monkeypatc
 
 
 @pytest.mark.parametrize("variant", NORMED)
+@pytest.mark.usefixtures("loop")
 def test_the_fused_loop_in_float32_is_as_exact_as_the_plain_one(variant):
     """Thirty steps amplify a last bit, so only the mean over many results tells the two apart."""
     ratios = [ratio for seed in range(6) for ratio in ratios_of_errors(variant, seed)]
@@ -184,6 +196,7 @@ def ratios_of_errors(variant, seed):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("used", range(3))
+@pytest.mark.usefixtures("loop")
 def test_gradients_of_each_result_alone(variant, used):
     case = layer_case(variant, SHRINKING)
     inputs = [*case[:3], *case[3].values()]
@@ -196,6 +209,7 @@ def test_gradients_of_each_result_alone(variant, used):
     assert_all_close(*grads, 1e-11)
 
 
+@pytest.mark.usefixtures("loop")
 def test_second_derivatives_where_inputs_depend_on_each_other():
     def penalty(run):
         rows, h, c, parameters = layer_case("ba", EQUAL)
@@ -212,6 +226,7 @@ def test_second_derivatives_where_inputs_depend_on_each_other():
 
 @pytest.mark.parametrize("variant", NORMED)
 @pytest.mark.parametrize("frozen", [0, 1, 2, 3, 4, 5, -1])
+@pytest.mark.usefixtures("loop")
 def test_what_needs_no_gradient_gets_none(variant, frozen):
     case = layer_case(variant, EQUAL)
     inputs = [*case[:3], *case[3].values()]
@@ -225,6 +240,7 @@ def test_what_needs_no_gradient_gets_none(variant, frozen):
 
 
 @pytest.mark.parametrize("variant", NORMED)
+@pytest.mark.usefixtures("loop")
 def test_backward_twice_and_what_was_given_stays(variant):
     case = layer_case(variant, SHRINKING)
     inputs = [*case[:3], *case[3].values()]
@@ -246,6 +262,7 @@ def test_backward_twice_and_what_was_given_stays(variant):
     assert len({grad.data_ptr() for grad in first}) == len(first)
 
 
+@pytest.mark.usefixtures("loop")
 def test_an_output_changed_in_place_is_noticed():
     case = layer_case("ba", EQUAL)
     output, *_ = fused_layer("ba", case[0], EQUAL, *case[1:])
@@ -254,6 +271,7 @@ def test_an_output_changed_in_place_is_noticed():
         output.sum().backward()
 
 
+@pytest.mark.usefixtures("loop")
 def test_gains_of_zero_have_gradients():
     case = layer_case("per-gate", EQUAL)
     with torch.no_grad():
@@ -378,6 +396,7 @@ def test_shapes_are_those_of_pytorch():
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("implementation", ["fused", "plain"])
+@pytest.mark.usefixtures("loop")
 def test_packed_sequences_are_as_each_alone(variant, implementation):
     options = {
         "num_layers": 2,

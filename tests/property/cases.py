@@ -120,6 +120,12 @@ def _norms() -> list[Case]:
             inputs,
             layer_norm(f.LayerNormFunction.apply),
         ),
+        Case(
+            f.BlockedLayerNormFunction,
+            "BlockedLayerNormFunction",
+            inputs,
+            layer_norm(f.BlockedLayerNormFunction.apply),
+        ),
         Case(f.rms_norm, "rms_norm", inputs[:2], rms_norm(f.rms_norm)),
         Case(f.RMSNormFunction, "RMSNormFunction", inputs[:2], rms_norm(f.RMSNormFunction.apply)),
         Case(

@@ -1,6 +1,8 @@
 """What holds for the fused norms and the others on any input, searched for counterexamples."""
 
 import math
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -19,30 +21,31 @@ from lnbook.functional import (
     layer_norm,
     rms_norm,
 )
+from lnbook.kernels import operators
 from lnbook.layers import LayerNorm, RMSNorm
 from tests.property.cases import IMPLEMENTATIONS
 
 settings.register_profile("fast_norms", derandomize=True, deadline=None, database=None)
 repeatable = settings(settings.get_profile("fast_norms"), max_examples=60)
 
+KERNEL = None  # no blocks, but the compiled kernel
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 seeds = st.integers(0, 2**32 - 1)
 epsilons = st.sampled_from([1e-12, 1e-6, 1e-5, 1e-3, 0.5, 4.0])
-block_sizes = st.sampled_from([1, 5, 16, 2**19])
+block_sizes = st.sampled_from([1, 5, 16, 2**19, KERNEL])
 special = st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan, 1e30, 3e38, 1e-40, 7.0])
 
 
-class blocks_of:  # noqa: N801
-    """Cut into blocks of so many elements inside the `with`."""
-
-    def __init__(self, size):
-        self.size = size
-
-    def __enter__(self):
-        self.before, _blocks.BLOCK = _blocks.BLOCK, self.size
-
-    def __exit__(self, *_):
-        _blocks.BLOCK = self.before
+@contextmanager
+def blocks_of(size):
+    """Cut into blocks of so many elements inside the `with`, or use the compiled kernel."""
+    without = {"cpu"} if size else set()
+    with (
+        patch.object(operators, "DEVICES", set()),
+        patch.object(operators, "_WITHOUT", without),
+        patch.object(_blocks, "BLOCK", size or _blocks.BLOCK),
+    ):
+        yield
 
 
 @st.composite
@@ -104,7 +107,7 @@ def test_gradients_agree_with_the_reference(problem, eps, size):
 @repeatable
 @given(
     st.lists(st.lists(special, min_size=3, max_size=3), min_size=1, max_size=6),
-    st.sampled_from([1, 2**19]),
+    st.sampled_from([1, 2**19, KERNEL]),
     st.sampled_from(DTYPES),
 )
 def test_special_values_give_what_the_plain_function_gives(rows, size, dtype):

@@ -7,7 +7,7 @@ from bookbuild.environment import licenses
 from tests.site.pages import BOOK
 
 OURS = [BOOK.source / "_static", BOOK.root / "bookbuild" / "sphinx" / "static"]
-PLAYGROUND = BOOK.source / "_playground"
+PLAYGROUND, SLIDES = BOOK.source / "_playground", BOOK.source / "_slides"
 
 
 def test_every_script_and_font_is_listed() -> None:
@@ -26,4 +26,5 @@ def known(path: Path, listed: set[str]) -> bool:
         return True
     ours = [folder / static for folder in OURS]
     ours.append(PLAYGROUND / static.removeprefix("playground/"))
+    ours.append(SLIDES / static.removeprefix("slides/"))
     return any(path.exists() for path in ours)

@@ -3,13 +3,16 @@
 import itertools
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose
 from playwright.sync_api import Locator, Page, expect
+from torch.nn import functional
 
 from lnbook import reference
 from tests.site.visit import DESKTOP, MODES, PHONE, layout_shift, next_frame, switch_to
@@ -23,9 +26,10 @@ CHAPTERS = {
     "formula/geometry.html": ("sphere",),
     "gradient/jacobian.html": ("spectrum",),
     "batch-norm/batch-size.html": ("batch",),
+    "transformer/gradients-at-init.html": ("depth",),
 }
 FIGURES = {HOME: ("steps",), PAGE: ("norm", "family", "sphere"), **CHAPTERS}
-KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch")
+KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch", "depth")
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 WIDTHS = pytest.mark.parametrize("width", [DESKTOP, PHONE])
 
@@ -925,3 +929,87 @@ def test_one_example_in_many_batches(open_page: OpenPage, width: int) -> None:
     root.get_by_role("button", name="Draw other batches").click()
     next_frame(page)
     assert everything(root)["bn"] != before
+
+
+def drawn_stacks(seed: int) -> list[dict[str, Any]]:
+    """The stacks of `depth.js`: rows, upstream gradients and matrices from the same generator."""
+    state = seed
+
+    def uniform() -> float:
+        nonlocal state
+        state = (state * 1664525 + 1013904223) % 2**32
+        return (state + 0.5) / 2**32
+
+    def vector() -> np.ndarray:
+        pairs = [(uniform(), uniform()) for _ in range(16)]
+        return np.array([np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v) for u, v in pairs])
+
+    def matrix() -> torch.Tensor:
+        return torch.tensor(np.stack([vector() for _ in range(16)]) / 4)
+
+    return [
+        {
+            "row": torch.tensor(vector()),
+            "upstream": torch.tensor(vector()),
+            "weights": [(matrix(), matrix()) for _ in range(24)],
+        }
+        for _ in range(12)
+    ]
+
+
+def stack_gradients(
+    stack: dict[str, Any], norm: str, blocks: int, scale: float, path: str
+) -> list[float]:
+    """The norm of the gradient of each block's second matrix, relative to the last, by autograd."""
+    layer_norm = partial(functional.layer_norm, normalized_shape=(16,))
+    weights = [
+        (scale * first, (scale * second).requires_grad_())
+        for first, second in stack["weights"][:blocks]
+    ]
+    x = stack["row"]
+    for first, second in weights:
+        read = x if norm == "post" else layer_norm(x)
+        # Without the gradient through the branch, W2 still gets one.
+        written = second @ torch.relu(first @ (read.detach() if path == "stream" else read))
+        x = layer_norm(x + written) if norm == "post" else x + written
+    output = x if norm == "post" else layer_norm(x)
+    (output @ stack["upstream"]).backward()
+    norms = [float(second.grad.norm()) for _, second in weights]  # type: ignore[union-attr]
+    return [value / norms[-1] for value in norms]
+
+
+@WIDTHS
+def test_the_gradient_in_each_block(open_page: OpenPage, width: int) -> None:
+    page = open_page("transformer/gradients-at-init.html", width=width)
+    root = figure(page, "depth")
+
+    def choose(name: str) -> None:
+        field = page.get_by_role("radio", name=name, exact=True)
+        root.locator("label").filter(has=field).click()
+        next_frame(page)
+
+    def check(blocks: int, scale: float, path: str) -> dict[str, Any]:
+        found = everything(root)
+        assert (found["blocks"], found["scale"], found["path"]) == (blocks, scale, path)
+        stacks = drawn_stacks(found["seed"])
+        for norm in ("post", "pre"):
+            right = [stack_gradients(stack, norm, blocks, scale, path) for stack in stacks]
+            assert_allclose(found[norm], right, rtol=1e-8)
+            first = np.exp(np.log([run[0] for run in right]).mean())
+            assert_allclose(shown(root, norm), first, rtol=1e-8)
+        return found
+
+    check(24, 1.0, "both")
+    choose("12")
+    check(12, 1.0, "both")
+    choose("24")
+    choose("\N{MULTIPLICATION SIGN} 2")
+    check(24, 2.0, "both")
+    choose("\N{MULTIPLICATION SIGN} 1")
+    assert shown(root, "pre") > 1.5
+    choose("the stream only")
+    check(24, 1.0, "stream")
+    assert shown(root, "post") < 0.05
+    root.get_by_role("button", name="Draw other weights").click()
+    next_frame(page)
+    assert check(24, 1.0, "stream")["seed"] == 2

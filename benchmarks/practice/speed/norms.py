@@ -21,7 +21,7 @@ from lnbook.chapters.practice.speed.experiments import (
     kept_bytes,
     variance_form,
 )
-from lnbook.functional import LayerNormFunction, RMSNormFunction, layer_norm, rms_norm
+from lnbook.functional import BlockedLayerNormFunction, RMSNormFunction, layer_norm, rms_norm
 
 PROCESSES = 3
 ROUNDS = 15  # samples per implementation
@@ -55,7 +55,7 @@ class Case:
         shaped, rms_shaped = (self.x, features, *inputs[1:]), (self.x, list(features), self.weight)
         layer_forms: dict[str, Callable[[], Tensor]] = {
             "native": lambda: native.layer_norm(*shaped),
-            "LayerNormFunction": lambda: LayerNormFunction.apply(*shaped),
+            "LayerNormFunction": lambda: BlockedLayerNormFunction.apply(*shaped),
             "layer_norm, plain": lambda: layer_norm(*shaped),
             "centered Function": lambda: _apply(CenteredFunction, *inputs, 1e-5),
             "variance, autograd": lambda: variance_form(*inputs),

@@ -1,11 +1,12 @@
 /**
- * The map of the course: while a pointer or the focus is on a chapter, the chapters that it builds
- * on are marked, and so are those before them, more faintly.
+ * The map of the course, and the graph of what builds on what: while a pointer or the focus is on a
+ * chapter, the chapters that it builds on are marked, and so are those before them, more faintly.
+ * In the graph, so are the arcs that end at the chapter.
  */
 (function () {
   "use strict";
 
-  for (const map of document.querySelectorAll(".ln-map")) {
+  for (const map of document.querySelectorAll(".ln-map, .ln-graph")) {
     const cards = new Map([...map.querySelectorAll("li")].map((card) => [card.dataset.number, card]));
     const needs = (card) => card.dataset.needs.split(" ").filter((number) => cards.has(number));
 
@@ -25,6 +26,9 @@
       for (const [number, other] of cards) {
         other.classList.toggle("ln-needed", direct.has(number));
         other.classList.toggle("ln-before", before.has(number) && !direct.has(number));
+      }
+      for (const arc of map.querySelectorAll("path")) {
+        arc.classList.toggle("ln-lit", Boolean(card) && arc.dataset.to === card.dataset.number);
       }
     }
 

@@ -25,7 +25,7 @@
   const ACCENTS = { "\u0302": "hat", "\u0304": "bar", "\u0305": "bar", "\u0303": "tilde" };
   // Words that don't tell sections apart. A query of nothing else is searched as it is.
   const COMMON = new Set(
-    ("a an and are as at be by can do does for from has have how i if in is it its of on or should so that the their " +
+    ("a across an and are as at be by can do does for from has have how i if in is it its of on or should so that the their " +
       "them there these they this to use using was what when where which who why will with you your my me we vs versus")
       .split(" "),
   );

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -25,6 +25,8 @@ __all__ = [
     "as_count",
     "checker",
     "judge",
+    "judge_choice",
+    "judge_letters",
     "run_answer",
     "running",
 ]
@@ -211,21 +213,26 @@ def run_answer(
 
 
 def judge(
-    answer: Array,
+    answer: ArrayLike,
     expected: ArrayLike,
     mistakes: Mapping[str, ArrayLike | Callable[[], ArrayLike]],
     *,
     otherwise: str,
     tolerance: float = 1e-9,
+    relative: bool = False,
 ) -> None:
     """Compare an answer with the right one, then with those of common mistakes.
 
+    A checker that does no more with its arguments than read them and pass them to this function
+    also works on the page, in the browser (`bookbuild.site.answer_rules`).
+
     Args:
-        answer: the reader's answer.
+        answer: the reader's answer, or a list of answers that are judged together.
         expected: the right answer, with the same shape.
         mistakes: for each message, the answer that this mistake produces (or how to compute it).
         otherwise: the message if no known mistake matches.
         tolerance: the largest difference that still counts as equal.
+        relative: whether to compare logarithms, so that a tolerance of 0.01 means about 1 %.
 
     Raises:
         NotYet: the answer is wrong.
@@ -237,11 +244,86 @@ def judge(
         Traceback (most recent call last):
         lnbook.chapters.shared.checker.NotYet: You divided by H - 1.
     """
-    if np.allclose(answer, expected, rtol=0.0, atol=tolerance):
+    given = np.asarray(answer, dtype=np.float64)
+
+    def near(value: Array) -> bool:
+        if not relative:
+            return bool(np.allclose(given, value, rtol=0.0, atol=tolerance))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            difference = np.log(given / value)
+        return bool(((given == value) | (np.abs(difference) <= tolerance)).all())
+
+    if near(np.asarray(expected)):
         return
     for message, wrong in mistakes.items():
         value = np.asarray(wrong() if callable(wrong) else wrong)
-        same_shape = value.shape == answer.shape
-        if same_shape and np.allclose(answer, value, rtol=0.0, atol=tolerance):
+        if value.shape == given.shape and near(value):
             raise NotYet(message)
     raise NotYet(otherwise)
+
+
+def judge_choice(
+    answer: Any,
+    name: str,
+    options: Collection[str],
+    right: str | Collection[str],
+    replies: str | Mapping[str, str],
+) -> None:
+    """Judge a question with a few words to choose from.
+
+    Args:
+        answer: the reader's answer.
+        name: what the question is called, for example "a".
+        options: all words that can be chosen.
+        right: the right word, or all that are right.
+        replies: what to say about a wrong word, or about each of them.
+
+    Raises:
+        NotYet: the answer is missing, isn't one of the options, or is wrong.
+
+    Example:
+        >>> judge_choice("same", "a", ("same", "varies"), "varies", "In which order?")
+        Traceback (most recent call last):
+        lnbook.chapters.shared.checker.NotYet: a: In which order?
+    """
+    if answer is None or answer is ... or answer == "...":
+        raise NotYet(f"{name} is still missing.")
+    chosen = answer.strip(" ().").lower() if isinstance(answer, str) else ""  # "(B)" is b
+    chosen = next((option for option in options if option.lower() == chosen), "")
+    if not chosen:
+        raise NotYet(f"{name} should be one of {', '.join(options)}, but is {answer!r}.")
+    if chosen not in ((right,) if isinstance(right, str) else right):
+        raise NotYet(f"{name}: {replies if isinstance(replies, str) else replies[chosen]}")
+
+
+def judge_letters(answer: Any, reasons: Mapping[str, tuple[bool, str]]) -> None:
+    """Judge a question that asks which statements are right.
+
+    Args:
+        answer: the reader's answer: the letters of these statements.
+        reasons: for each letter, whether it belongs to the answer, and what to say if the reader
+            got it wrong; the first one that's wrong decides.
+
+    Raises:
+        NotYet: the answer is missing, has other letters in it, or is wrong.
+
+    Example:
+        >>> judge_letters("ab", {"a": (True, "a is true."), "b": (False, "b is false.")})
+        Traceback (most recent call last):
+        lnbook.chapters.shared.checker.NotYet: b is false.
+    """
+    if answer is None or answer is ...:
+        raise NotYet("Your letters are still missing.")
+    if isinstance(answer, (list, tuple, set)) and all(isinstance(one, str) for one in answer):
+        answer = "".join(answer)
+    if not isinstance(answer, str):
+        raise NotYet(f'Give the letters as a string, such as "ab", not {answer!r}.')
+    given = {letter for letter in answer.lower() if letter.isalpha()}
+    if not given:
+        raise NotYet("Your letters are still missing.")
+    known = sorted(reasons)
+    if unknown := sorted(given - set(known)):
+        raise NotYet(f"There is no {unknown[0]}: the letters go from {known[0]} to {known[-1]}.")
+    for letter, (belongs, why) in reasons.items():
+        if (letter in given) != belongs:
+            raise NotYet(why)

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer, running
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    checker,
+    judge,
+    judge_choice,
+    run_answer,
+    running,
+)
 
 __all__ = ["check_large_eps", "check_pair", "check_report", "check_slope"]
 
@@ -134,27 +142,32 @@ def check_large_eps(at_2: Any = None, at_32: Any = None) -> str:
 
     Example:
         >>> check_large_eps("better", "worse")
-        Not yet. At 2: an epsilon of 0.1 helps, but 10 is far above the variances, so hardly any \
+        Not yet. at_2: an epsilon of 0.1 helps, but 10 is far above the variances, so hardly any \
 normalization is left.
     """
-    for name, answer in (("at_2", at_2), ("at_32", at_32)):
-        if answer is None or answer is ...:
-            raise NotYet(f"{name} is still missing.")
-        if answer not in CHOICES:
-            wanted = ", ".join(f"{choice!r}" for choice in CHOICES)
-            raise NotYet(f"{name} should be one of {wanted}, but it's {answer!r}.")
-    wrong = {
-        ("at_2", "better"): "At 2: an epsilon of 0.1 helps, but 10 is far above the variances, "
-        "so hardly any normalization is left.",
-        ("at_2", "worse"): "At 2: there isn't much to lose. The default leaves only signs, and "
-        "with 10 the sizes are back.",
-        ("at_32", "better"): "At 32: the default works well there. What would 10 add?",
-        ("at_32", "about the same"): "At 32: the default divides by a useful standard deviation. "
-        "With 10, every feature is divided by nearly the same number.",
-    }
-    for given in (("at_2", at_2), ("at_32", at_32)):
-        if given in wrong:
-            raise NotYet(wrong[given])
+    judge_choice(
+        at_2,
+        "at_2",
+        CHOICES,
+        "about the same",
+        {
+            "better": "an epsilon of 0.1 helps, but 10 is far above the variances, so hardly any "
+            "normalization is left.",
+            "worse": "there isn't much to lose. The default leaves only signs, and with 10 the "
+            "sizes are back.",
+        },
+    )
+    judge_choice(
+        at_32,
+        "at_32",
+        CHOICES,
+        "worse",
+        {
+            "better": "the default works well there. What would 10 add?",
+            "about the same": "the default divides by a useful standard deviation. With 10, every "
+            "feature is divided by nearly the same number.",
+        },
+    )
     return "With an epsilon far above the variances, BN centers but no longer normalizes."
 
 

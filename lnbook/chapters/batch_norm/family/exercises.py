@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import group_norm, layer_norm
 
-from lnbook.chapters.shared.checker import NotYet, as_array, as_count, checker, judge, run_answer
+from lnbook.chapters.shared.checker import as_array, as_count, checker, judge, run_answer
 
 __all__ = ["check_group_norm_last", "check_layer_norm_2d", "check_moved", "check_offset"]
 
@@ -103,10 +103,12 @@ def check_moved(
     answers = {"bn": bn, "ln": ln, "gn": gn, "in_": in_, "ln2d": ln2d, "dyt": dyt}
     for name, answer in answers.items():
         right, mistakes = MOVED[name]
-        count = as_count(answer, name)
-        if count != right:
-            otherwise = "Multiply the sizes of the axes that share the statistics."
-            raise NotYet(f"{name}: {mistakes.get(count, otherwise)}")
+        judge(
+            as_count(answer, name),
+            right,
+            {f"{name}: {text}": count for count, text in mistakes.items()},
+            otherwise=f"{name}: Multiply the sizes of the axes that share the statistics.",
+        )
     return "All six counts are right."
 
 

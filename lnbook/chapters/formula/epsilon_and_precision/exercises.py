@@ -190,17 +190,14 @@ def check_which_eps(eps: Any = None) -> str:
         >>> check_which_eps(0.0015)
         Not yet. That's the variance plus eps. Subtract the variance of the row.
     """
-    answer = as_array(eps, (), "Your eps")
     judge(
-        answer,
+        as_array(eps, (), "Your eps"),
         np.array(WHICH_EPS),
-        {
-            text: answer if np.isclose(answer, wrong, rtol=0.005) else wrong
-            for text, wrong in WHICH_EPS_MISTAKES.items()
-        },
+        WHICH_EPS_MISTAKES,
         otherwise="With this eps, the layer wouldn't give that output. Solve "
         "deviation / sqrt(variance + eps) = output for eps, for any of the four features.",
-        tolerance=0.015 * WHICH_EPS,
+        tolerance=0.015,
+        relative=True,
     )
     return "That's the default in Keras."
 

@@ -149,23 +149,24 @@ def check_wrong_by_hand(
             otherwise=f"{name}: normalize [1, 3] first, then apply gamma = 2 and beta = 1.",
             tolerance=0.011,
         )
-    count = as_count(visible_when_new, "`visible_when_new`")
-    if count == 2:
-        raise NotYet("With gamma 1 and beta 0, does the order of scale and shift matter?")
-    if count != 1:
-        raise NotYet("In a new layer, gamma is 1 and beta is 0. Which mistake still shows?")
+    judge(
+        as_count(visible_when_new, "`visible_when_new`"),
+        1,
+        {"With gamma 1 and beta 0, does the order of scale and shift matter?": 2},
+        otherwise="In a new layer, gamma is 1 and beta is 0. Which mistake still shows?",
+    )
     return "In a new layer, only the unbiased variance shows."
 
 
 NOTICED = (np.sqrt(3.0) - 1.0) / 2.0
-NOT_NOTICED: dict[float, str] = {
-    NOTICED**2: "This is the variance. Take its root.",
-    0.5**0.5: "You left out the term from 1 / (1 + eps / sigma), which has the opposite sign.",
-    0.5: "To first order, the difference is zero here. Set it equal to the tolerance.",
-    (5**0.5 - 1) / 2: "Check the square root: sqrt(1 + t) is about 1 + t / 2, not 1 + t.",
-    (3**0.5 + 1) / 2: "Check the sign of 1 / sigma: 1 / (1 + t) is about 1 - t.",
-    1.0: "At sigma = 1, the difference is only half the tolerance.",
-    1e-5**0.5: "Here the variance equals eps. The test notices the mistake well above that.",
+NOT_NOTICED: dict[str, float] = {
+    "This is the variance. Take its root.": NOTICED**2,
+    "You left out the term from 1 / (1 + eps / sigma), which has the opposite sign.": 0.5**0.5,
+    "To first order, the difference is zero here. Set it equal to the tolerance.": 0.5,
+    "Check the square root: sqrt(1 + t) is about 1 + t / 2, not 1 + t.": (5**0.5 - 1) / 2,
+    "Check the sign of 1 / sigma: 1 / (1 + t) is about 1 - t.": (3**0.5 + 1) / 2,
+    "At sigma = 1, the difference is only half the tolerance.": 1.0,
+    "Here the variance equals eps. The test notices the mistake well above that.": 1e-5**0.5,
 }
 
 
@@ -180,13 +181,16 @@ def check_when_noticed(sigma: Any = None) -> str:
         >>> check_when_noticed(sigma=0.134)
         Not yet. This is the variance. Take its root.
     """
-    answer = as_array(sigma, (), "Your sigma")
-    if abs(answer - NOTICED) < 0.0061:
-        return "Rows of the usual test rarely have such a small standard deviation."
-    for wrong, message in NOT_NOTICED.items():
-        if np.isclose(answer, wrong, rtol=0.0, atol=min(0.006, wrong / 10)):
-            raise NotYet(message)
-    raise NotYet("Set eps * (1 / (2 * sigma ** 2) - 1 / sigma) equal to 1e-5, and solve for sigma.")
+    judge(
+        as_array(sigma, (), "Your sigma"),
+        NOTICED,
+        NOT_NOTICED,
+        otherwise="Set eps * (1 / (2 * sigma ** 2) - 1 / sigma) equal to 1e-5, and solve for "
+        "sigma.",
+        tolerance=0.034,  # two decimals
+        relative=True,
+    )
+    return "Rows of the usual test rarely have such a small standard deviation."
 
 
 def _normalized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:

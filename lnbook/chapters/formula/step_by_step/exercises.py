@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook import reference
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    checker,
+    judge,
+    judge_choice,
+    run_answer,
+)
 
 __all__ = ["check_by_hand", "check_scaled_eps", "check_slip", "check_undo"]
 
@@ -153,16 +160,15 @@ def check_undo(function: Undo) -> str:
 
 SCALE = 100.0  # the row [107, 207, 307, 407] is 100 times [1, 2, 3, 4], plus 7
 
-SCALED_EPS_MISTAKES: dict[float, str] = {
-    EPS: "That would mean that the scale makes no difference. With eps, it makes a small one.",
-    EPS / SCALE: "You divided by a. The variance grows with the square of a.",
-    EPS * SCALE**2: "You multiplied by the square of a. Which row feels eps less, the large one?",
-    EPS * SCALE: "You multiplied by a. Which row feels eps less, the large one or the small one?",
-    EPS / SCALE**0.5: "You divided by the root of a. The variance grows with the square of a.",
-    EPS
-    / 107**2: "You divided by the square of 107. The row is a * [1, 2, 3, 4] + b: find a and b.",
-    EPS / 107: "You divided by 107. The row is a * [1, 2, 3, 4] + b: find a and b.",
-    0.0: "With an eps of 0, the outputs would differ, if only in the tenth decimal.",
+SCALED_EPS_MISTAKES: dict[str, float] = {
+    "That would mean that the scale makes no difference. With eps, it makes a small one.": EPS,
+    "You divided by a. The variance grows with the square of a.": EPS / SCALE,
+    "You multiplied by the square of a. Which row feels eps less, the large one?": EPS * SCALE**2,
+    "You multiplied by a. Which row feels eps less, the large one or the small one?": EPS * SCALE,
+    "You divided by the root of a. The variance grows with the square of a.": EPS / SCALE**0.5,
+    "You divided by the square of 107. The row is a * [1, 2, 3, 4] + b. What is a?": EPS / 107**2,
+    "You divided by 107. The row is a * [1, 2, 3, 4] + b. What is a?": EPS / 107,
+    "With an eps of 0, the outputs would differ, if only in the tenth decimal.": 0.0,
 }
 
 
@@ -177,24 +183,25 @@ def check_scaled_eps(eps: Any = None) -> str:
         >>> check_scaled_eps(eps=1e-7)
         Not yet. You divided by a. The variance grows with the square of a.
     """
-    answer = as_array(eps, (), "Your epsilon")
-    right = EPS / SCALE**2
-    if np.isclose(answer, right, rtol=1e-3, atol=0.0):
-        return "Dividing a row by 100 is the same as multiplying epsilon by 10,000."
-    for wrong, message in SCALED_EPS_MISTAKES.items():
-        if np.isclose(answer, wrong, rtol=1e-2, atol=0.0):
-            raise NotYet(message)
-    raise NotYet("Write both normalized rows as fractions, and make their denominators equal.")
+    judge(
+        as_array(eps, (), "Your epsilon"),
+        EPS / SCALE**2,
+        SCALED_EPS_MISTAKES,
+        otherwise="Write both normalized rows as fractions, and make their denominators equal.",
+        tolerance=1e-2,
+        relative=True,
+    )
+    return "Dividing a row by 100 is the same as multiplying epsilon by 10,000."
 
 
 SLIP_ROW = np.array([4.0, 2.0, 8.0])
 PUBLISHED = np.array([-0.25, -1.02, 1.27])
 
 SLIP_LINES = {
-    "a": "Line (a) is right: 14 / 3 is about 4.67.",
-    "b": "Line (b) is right: with the rounded mean, 0.67 ** 2 = 0.4489, and so on.",
-    "d": "Line (d) is right, given sigma = 2.63: for example, -0.67 / 2.63 is about -0.25.",
-    "e": "Line (e) is right, given line (d): for example, 1.5 * (-0.25) + 0.5 = 0.125.",
+    "a": "(a) is right: 14 / 3 is about 4.67.",
+    "b": "(b) is right: with the rounded mean, 0.67 ** 2 = 0.4489, and so on.",
+    "d": "(d) is right, given sigma = 2.63: for example, -0.67 / 2.63 is about -0.25.",
+    "e": "(e) is right, given line (d): for example, 1.5 * (-0.25) + 0.5 = 0.125.",
 }
 SIGMA_MISTAKES: dict[str, Any] = {
     "This is the published value. What's the average of the three squared deviations?": 2.63,
@@ -224,13 +231,9 @@ def check_slip(
 
     Example:
         >>> check_slip(line="b")
-        Not yet. Line (b) is right: with the rounded mean, 0.67 ** 2 = 0.4489, and so on.
+        Not yet. line: (b) is right: with the rounded mean, 0.67 ** 2 = 0.4489, and so on.
     """
-    letter = str(line).strip("() ").lower() if isinstance(line, str) else ""
-    if letter in SLIP_LINES:
-        raise NotYet(SLIP_LINES[letter])
-    if letter != "c":
-        raise NotYet("Name one line by its letter, from a to e.")
+    judge_choice(line, "line", ("a", "b", "c", "d", "e"), "c", SLIP_LINES)
     judge(
         as_array(sigma, (), "Your sigma"),
         SLIP_ROW.std(),

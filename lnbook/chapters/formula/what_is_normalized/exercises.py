@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_count, checker
+from lnbook.chapters.shared.checker import NotYet, as_count, checker, judge, judge_letters
 
 __all__ = [
     "check_counts",
@@ -105,10 +105,12 @@ def check_counts(
     for (name, (layer, right, mistakes)), answer in zip(COUNTS.items(), answers, strict=True):
         if answer is None or answer is ...:
             raise NotYet(f"{name} is still missing: {layer}.")
-        count = as_count(answer, name)
-        if count != right:
-            otherwise = f"For {layer}, multiply the sizes that aren't averaged over."
-            raise NotYet(f"{name}: {mistakes.get(count, otherwise)}")
+        judge(
+            as_count(answer, name),
+            right,
+            {f"{name}: {text}": count for count, text in mistakes.items()},
+            otherwise=f"{name}: For {layer}, multiply the sizes that aren't averaged over.",
+        )
     return "All five counts are right."
 
 
@@ -235,15 +237,5 @@ def check_twice(equal: Any = None) -> str:
         Not yet. (a) belongs in the list. The first norm only shifts and scales each token, \
 and the second undoes both.
     """
-    if isinstance(equal, (list, tuple, set)) and all(isinstance(item, str) for item in equal):
-        equal = "".join(equal)
-    if not isinstance(equal, str) or not equal.strip(". "):
-        raise NotYet('Name the pairs by their letters, such as "cd".')
-    letters = {letter for letter in equal.lower() if letter.isalpha()}
-    unknown = letters - set(TWICE)
-    if unknown:
-        raise NotYet(f"The pairs are called a, b, c and d, but you named {min(unknown)}.")
-    for letter, message in TWICE.items():
-        if (letter in letters) != (letter != "c"):
-            raise NotYet(message)
+    judge_letters(equal, {letter: (letter != "c", why) for letter, why in TWICE.items()})
     return "Only batch normalization changes the pattern of a token."

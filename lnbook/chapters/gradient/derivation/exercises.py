@@ -16,7 +16,14 @@ from lnbook.chapters.shared.backward_mistakes import (
     rms_xhat,
     row_mean,
 )
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    checker,
+    judge,
+    judge_choice,
+    run_answer,
+)
 
 __all__ = ["check_by_hand", "check_left_along", "check_rms_norm_backward", "check_why"]
 
@@ -126,15 +133,11 @@ def check_why(first: Any = None, second: Any = None, third: Any = None) -> str:
 
     Example:
         >>> check_why("c", "a", "c")
-        Not yet. Question 1: It sums to zero for every eps, however large.
+        Not yet. first: It sums to zero for every eps, however large.
     """
-    answers = {"first": first, "second": second, "third": third}
-    for number, (name, answer) in enumerate(answers.items(), start=1):
-        letter = answer.strip(" ().").lower() if isinstance(answer, str) else None
-        if letter not in WHY[name]:
-            raise NotYet(f'Question {number}: answer with "a", "b" or "c".')
-        if WHY[name][letter]:
-            raise NotYet(f"Question {number}: {WHY[name][letter]}")
+    for name, answer in {"first": first, "second": second, "third": third}.items():
+        right = next(letter for letter, reply in WHY[name].items() if not reply)
+        judge_choice(answer, name, tuple(WHY[name]), right, WHY[name])
     return "All three: you know what the formula says, and why."
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import as_array, checker, judge, judge_letters, run_answer
 
 __all__ = ["check_invariant", "check_new_decay", "check_recipe"]
 
@@ -132,19 +132,6 @@ def check_invariant(letters: Any = None) -> str:
         >>> check_invariant("abf")
         Not yet. f: Nothing after these weights removes the factor 2.
     """
-    if letters is None or letters is ...:
-        raise NotYet("Your letters are still missing.")
-    if not isinstance(letters, str):
-        raise NotYet(f'Give the letters as a string, such as "af", not {letters!r}.')
-    given = {letter for letter in letters.lower() if letter.isalpha()}
-    if not given:
-        raise NotYet("Your letters are still missing.")
-    if unknown := sorted(given - set("abcdef")):
-        raise NotYet(f"There is no {unknown[0]}: the letters go from a to f.")
-    for letter, why in WHY.items():
-        if letter in given:
-            raise NotYet(f"{letter}: {why}")
-    for letter, why in MISSING.items():
-        if letter not in given:
-            raise NotYet(why)
+    wrong = {letter: (False, f"{letter}: {why}") for letter, why in WHY.items()}
+    judge_letters(letters, wrong | {letter: (True, why) for letter, why in MISSING.items()})
     return "A positive factor has to reach the norm untouched."

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_letters, running
 
 __all__ = ["check_norm_packed", "check_reset", "check_survivors"]
 
@@ -43,7 +43,7 @@ def check_survivors(state: Any = None, candidate: Any = None) -> str:
         as_array(candidate, (), "Your percentage for the candidate"),
         np.array(100.0),
         {
-            "Candidate: that's the state's. What does a mask on the candidate multiply?": np.array(
+            "Candidate: that's right for the state. What does its mask multiply?": np.array(
                 100 * 0.9**20
             ),
             "Candidate: give percent.": np.array(1.0),
@@ -110,7 +110,7 @@ WHY = {
 }
 MISSING = {
     "b": "In one of the formulas you left out, r multiplies after the norm.",
-    "d": "Where the input is in the same sum as the memory, their ratio survives the norm.",
+    "d": "In one of the formulas you left out, r scales only one of the two terms inside the norm.",
 }
 
 
@@ -125,19 +125,6 @@ def check_reset(letters: Any = None) -> str:
         >>> check_reset("ab")
         Not yet. a: LN(r * u) with the same r for all features is LN(u): the norm undoes the reset.
     """
-    if letters is None or letters is ...:
-        raise NotYet("Your letters are still missing.")
-    if not isinstance(letters, str):
-        raise NotYet(f'Give the letters as a string, such as "ab", not {letters!r}.')
-    given = {letter for letter in letters.lower() if letter.isalpha()}
-    if not given:
-        raise NotYet("Your letters are still missing.")
-    if unknown := sorted(given - set("abcde")):
-        raise NotYet(f"There is no {unknown[0]}: the letters go from a to e.")
-    for letter, why in WHY.items():
-        if letter in given:
-            raise NotYet(f"{letter}: {why}")
-    for letter, why in MISSING.items():
-        if letter not in given:
-            raise NotYet(why)
-    return "Either the gate comes after the norm, or the input is in the same sum."
+    wrong = {letter: (False, f"{letter}: {why}") for letter, why in WHY.items()}
+    judge_letters(letters, wrong | {letter: (True, why) for letter, why in MISSING.items()})
+    return "Either r multiplies after the norm, or it scales only one of two terms inside the norm."

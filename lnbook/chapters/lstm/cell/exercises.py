@@ -111,18 +111,14 @@ def check_forgetting(ba: Any = None, carried: Any = None) -> str:
         Not yet. Ba's cell carries all of the start, but the question is about the normalized \
 cell: divide by its standard deviation.
     """
-    answer = np.array(
-        [as_array(ba, (), "The share in Ba's cell"), as_array(carried, (), "The carried share")]
-    )
-    if not (answer > 0).all():
-        raise NotYet("Both shares are positive: the start shrinks but never disappears.")
     judge(
-        np.log(answer),
-        np.log([IN_BA, IN_CARRIED]),
-        {text: np.log(wrong) for text, wrong in FORGETTING_MISTAKES.items()},
-        otherwise=f"Your shares are {answer[0]:.2g} and {answer[1]:.2g}. Write down the variance "
-        "of the cell before each norm, and divide the start by its square root.",
+        [as_array(ba, (), "The share in Ba's cell"), as_array(carried, (), "The carried share")],
+        [IN_BA, IN_CARRIED],
+        FORGETTING_MISTAKES,
+        otherwise="Write down the variance of the cell before each norm, and divide the start by "
+        "its square root. Both shares are positive.",
         tolerance=0.02,
+        relative=True,
     )
     return (
         "One falls like one over the square root of time, the other exponentially, with the same "

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_letters, running
 
 __all__ = ["check_clip", "check_contrast", "check_patience", "check_shades"]
 
@@ -56,7 +56,6 @@ def check_contrast(answer: Any = None) -> str:
     return "After the norm, white is hardly any stronger than the faintest gray."
 
 
-SHADES_KEPT = "bde"
 SHADES_MISSED = {
     "b": "(b) does change the direction of the row: (9/16, 7/16) isn't a multiple of (1, 0).",
     "d": "(d) does work: each shade picks its own column of W_x.",
@@ -79,19 +78,11 @@ def check_shades(letters: Any = None) -> str:
         >>> check_shades("abde")
         Not yet. (a) is x times (1, 2), so the row is always a multiple of the same row.
     """
-    if letters is None or letters is ...:
-        raise NotYet("Your letters are still missing.")
-    try:
-        text = "".join(letters).lower()
-    except TypeError:
-        raise NotYet(f"Give the letters as a string, such as 'ac', not {letters!r}.") from None
-    given = {letter for letter in text if letter.isalpha()}
-    unknown = sorted(given - SHADES_MISSED.keys() - SHADES_WRONG.keys())
-    if unknown:
-        raise NotYet(f"The choices are a to e, but your answer contains {unknown[0]!r}.")
-    for letter, reason in (SHADES_WRONG | SHADES_MISSED).items():
-        if (letter in given) != (letter in SHADES_KEPT):
-            raise NotYet(reason)
+    judge_letters(
+        letters,
+        {letter: (False, why) for letter, why in SHADES_WRONG.items()}
+        | {letter: (True, why) for letter, why in SHADES_MISSED.items()},
+    )
     return "The norm removes the scale of the row, so a shade has to change its direction."
 
 
@@ -202,10 +193,11 @@ def check_patience(answer: Any = None) -> str:
         "Only a share 1 - beta_2 of the first square goes into v.": updates(FIRST**2, BETA_2),
     }
     judge(
-        np.log(np.maximum(given, 1e-9)),
-        np.log(np.array(right)),
-        {message: np.log(np.array(value)) for message, value in mistakes.items()},
+        given,
+        right,
+        mistakes,
         otherwise="Solve (1 - beta_2) * 1e24 * beta_2 ** n = 1 for n.",
         tolerance=0.01,
+        relative=True,
     )
     return "No run in this chapter is even a fiftieth as long."

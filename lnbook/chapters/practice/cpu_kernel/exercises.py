@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_choice, running
 
 __all__ = ["check_passes", "check_reproducible", "check_rms_kernel"]
 
@@ -146,11 +146,5 @@ def check_reproducible(**answers: Any) -> str:
         Not yet. a: Two threads can read the same old value, and then one of the two additions is lost.
     """  # noqa: E501
     for letter, right in RIGHT.items():
-        answer = answers.get(letter)
-        if answer is None or answer is ...:
-            raise NotYet(f"Your answer to {letter} is still missing.")
-        if answer not in CHOICES:
-            raise NotYet(f"Answer {letter} with one of {', '.join(CHOICES)}, not {answer!r}.")
-        if answer != right:
-            raise NotYet(f"{letter}: {WHY[letter]}")
+        judge_choice(answers.get(letter), letter, CHOICES, right, WHY[letter])
     return "Same blocks, same order, same bits."

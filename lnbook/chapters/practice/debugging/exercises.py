@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_choice, running
 
 __all__ = ["check_reports", "check_softmax", "check_tolerances"]
 
@@ -98,6 +98,8 @@ def check_softmax(function: Callable[[Tensor, Tensor], Any]) -> str:
         raise NotYet("The row whose entries are all masked should have weights of 0.")
     if not torch.allclose(weights, wanted.detach()):
         raise NotYet("Rows with an entry that isn't masked should be an ordinary masked softmax.")
+    if not answer.requires_grad:
+        raise NotYet("The weights are right, but no gradient gets through to the scores.")
     (found,) = torch.autograd.grad((answer * upstream).sum(), scores)
     (expected,) = torch.autograd.grad((wanted * upstream).sum(), scores)
     if found.isnan().any():
@@ -106,14 +108,14 @@ def check_softmax(function: Callable[[Tensor, Tensor], Any]) -> str:
         )
     if not torch.allclose(found, expected):
         raise NotYet("The weights are right, but the gradient isn't.")
-    return "No nan appears, neither forward nor backward."
+    return "No nan appears in the forward or the backward pass."
 
 
 CAUSES = {
     "a": ("last step", "A parameter was bad before the step began."),
-    "b": ("overflow", "An inf in float16, between two modules that are finite: what was computed?"),
-    "c": ("mask", "The inputs are finite, and whole positions are nan. What can leave out a row?"),
-    "d": ("root", "Forward, everything is finite. Which function has an infinite slope at 0?"),
+    "b": ("overflow", "An inf in float16 that no module returned: what was computed in between?"),
+    "c": ("mask", "The inputs are finite, but whole rows are nan. What hides all keys?"),
+    "d": ("root", "The forward pass is finite. Which function has an infinite slope at 0?"),
     "e": ("data", "The model hasn't computed anything yet."),
     "f": ("loss scale", "The gradient that enters the last layer comes from the loss."),
 }
@@ -131,13 +133,7 @@ def check_reports(**answers: Any) -> str:
         >>> check_reports(a="data")
         Not yet. a: A parameter was bad before the step began.
     """
-    known = sorted(cause for cause, _ in CAUSES.values())
+    causes = sorted(cause for cause, _ in CAUSES.values())
     for letter, (right, why) in CAUSES.items():
-        answer = answers.get(letter)
-        if answer is None or answer is ...:
-            raise NotYet(f"Your answer to {letter} is still missing.")
-        if answer not in known:
-            raise NotYet(f"Answer {letter} with one of {', '.join(known)}, not {answer!r}.")
-        if answer != right:
-            raise NotYet(f"{letter}: {why}")
-    return "The place is the cause, or comes right after it."
+        judge_choice(answers.get(letter), letter, causes, right, why)
+    return "The place that's reported is the cause, or comes right after it."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_choice, running
 
 __all__ = ["check_freeze", "check_steps", "check_which"]
 
@@ -132,10 +132,5 @@ def check_which(a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: A
         Not yet. c: both are trained, in bfloat16. Which of them can take a step of 0.0002?
     """
     for (letter, (right, why)), answer in zip(WHICH.items(), (a, b, c, d, e), strict=True):
-        if answer is None or answer is ...:
-            raise NotYet(f"{letter} is still missing.")
-        if answer not in ("both", "beta", "none"):
-            raise NotYet(f'{letter}: answer "both", "beta" or "none", not {answer!r}.')
-        if answer != right:
-            raise NotYet(f"{letter}: {why}")
+        judge_choice(answer, letter, ("both", "beta", "none"), right, why)
     return "Print the names and dtypes of what's trained, and you'll see all five."

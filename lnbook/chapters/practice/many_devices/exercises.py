@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import as_array, checker, judge, judge_choice, run_answer
 
 __all__ = ["check_merge", "check_reductions", "check_two_halves"]
 
@@ -110,9 +110,9 @@ WHAT = ("nothing", "sum", "average")
 RIGHT = {"a": "average", "b": "sum", "c": "nothing", "d": "nothing"}
 WHY = {
     "a": "Each device's loss is a mean over its own images, not over all.",
-    "b": "Each device has the gradients of its own tokens only, and the loss is one sum.",
+    "b": "Each device has only its own tokens' gradients, but the loss sums over all tokens.",
     "c": "Every device has computed the norm of all tokens and has the whole gradient already.",
-    "d": "Each device owns its own part of gamma, and nobody else has that part.",
+    "d": "Each device owns its own part of gamma, and no other device has that part.",
 }
 
 
@@ -128,11 +128,5 @@ def check_reductions(**answers: Any) -> str:
         Not yet. a: Each device's loss is a mean over its own images, not over all.
     """
     for letter, right in RIGHT.items():
-        answer = answers.get(letter)
-        if answer is None or answer is ...:
-            raise NotYet(f"Your answer to {letter} is still missing.")
-        if answer not in WHAT:
-            raise NotYet(f"Answer {letter} with one of {', '.join(WHAT)}, not {answer!r}.")
-        if answer != right:
-            raise NotYet(f"{letter}: {WHY[letter]}")
-    return "The rule: add up what each device has only a part of, once."
+        judge_choice(answers.get(letter), letter, WHAT, right, WHY[letter])
+    return "The rule: if each device has only a part, add the parts up, once."

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    checker,
+    judge,
+    judge_letters,
+    run_answer,
+)
 
 __all__ = ["check_commute", "check_move", "check_row"]
 
@@ -43,16 +50,16 @@ def check_row(row: Any = None) -> str:
 
 
 MOVES: dict[str, Callable[[Array, Array, Array, Array], Three]] = {
-    "Your beta stays as it was. The whole output of the norm gets smaller, beta too.": (
+    "You left beta as it was. The whole output of the norm gets smaller, beta too.": (
         lambda gamma, beta, w, s: (gamma / s, beta, w * s)
     ),
     "You went the other way: divide gamma and beta, and multiply W.": (
         lambda gamma, beta, w, s: (gamma * s, beta * s, w / s)
     ),
-    "Your W stays as it was, so the model computes something else.": (
+    "You left W as it was, so the model computes something else.": (
         lambda gamma, beta, w, s: (gamma / s, beta / s, w)
     ),
-    "Your W is divided, too. What the norm loses, W has to give back.": (
+    "You divided W, too. It has to make up for what the norm loses.": (
         lambda gamma, beta, w, s: (gamma / s, beta / s, w / s)
     ),
     "You multiplied the rows of W. Feature i is read by column i.": (
@@ -74,7 +81,7 @@ def check_move(function: Callable[[Array, Array, Array, Array], Any]) -> str:
 
     Example:
         >>> check_move(lambda gamma, beta, W, s: (gamma / s, beta, W * s))
-        Not yet. Your beta stays as it was. The whole output of the norm gets smaller, beta too.
+        Not yet. You left beta as it was. The whole output of the norm gets smaller, beta too.
     """
     rng = np.random.default_rng(0)
     gamma, beta = rng.normal(size=(2, 4))
@@ -126,14 +133,5 @@ def check_commute(letters: Any = None) -> str:
         >>> check_commute("ad")
         Not yet. e: changing all signs changes the sign of the mean and of the deviations.
     """
-    if letters is None or letters is ... or letters in ("", "..."):
-        raise NotYet("Your letters are still missing.")
-    if not isinstance(letters, str):
-        raise NotYet(f'Give the letters as a string, such as "abc", not {letters!r}.')
-    chosen = {letter for letter in letters.lower() if letter.isalpha()}
-    for letter in sorted(chosen - COMMUTE.keys()):
-        raise NotYet(f"There's no {letter}.")
-    for letter, (holds, why) in COMMUTE.items():
-        if (letter in chosen) != holds:
-            raise NotYet(why)
+    judge_letters(letters, COMMUTE)
     return "LayerNorm has one preferred direction, (1, ..., 1). RMSNorm has none."

@@ -352,6 +352,7 @@ def quantized(
     outputs: bool = True,
     inputs: bool = False,
     weights: bool = True,
+    statistics: bool = False,
 ) -> Iterator[CausalLanguageModel]:
     """Yield a copy of a model with quantized numbers in its norms and the matrices after them.
 
@@ -362,6 +363,8 @@ def quantized(
         outputs: whether the outputs of the norms are quantized.
         inputs: whether what the norms read is quantized.
         weights: whether the matrices that read the norms are quantized.
+        statistics: whether the norms compute their means and variances from quantized inputs, but
+            normalize the exact ones.
 
     Example:
         >>> model = language_model.build(9, np.random.default_rng(0), layers=1, width=8, heads=2)
@@ -382,7 +385,16 @@ def quantized(
     def after(_norm: nn.Module, _given: tuple[Tensor], y: Tensor) -> Tensor:
         return quantize(y, axis=axis, bits=bits)
 
+    def own_statistics(norm: Any, given: tuple[Tensor], _y: Tensor) -> Tensor:
+        rounded = quantize(given[0], axis=axis, bits=bits)
+        variance = rounded.var(-1, correction=0, keepdim=True)
+        xhat = (given[0] - rounded.mean(-1, keepdim=True)) / (variance + norm.eps).sqrt()
+        result: Tensor = xhat * norm.weight + norm.bias
+        return result
+
     for norm, _ in _norms(model):
+        if statistics:
+            norm.register_forward_hook(own_statistics)
         if inputs:
             norm.register_forward_pre_hook(before)
         if outputs:
@@ -424,9 +436,15 @@ def versions(
 def product_error(
     model: CausalLanguageModel, x: Tensor, *, bits: int = 8, fine: bool = False
 ) -> float:
-    """Return the relative error of the first matrix product after each norm, mean over the norms.
+    r"""Return the relative error of the linear layer after each norm, mean over the norms.
 
-    Outputs of norms and matrices are quantized; what the norms read is exact.
+    Outputs of norms and matrices are quantized; what the norms read and the biases are exact.
+
+    .. math::
+        \frac{\| Q(Y)\, Q(W)^\top - Y W^\top \|}{\| Y W^\top + b \|}
+
+    The layer's output, :math:`Y W^\top + b`, is the same in all `versions` of a model. The product
+    alone isn't, since `fold_` moves part of it into the bias.
 
     Args:
         model: a Pre-LN model.
@@ -443,10 +461,10 @@ def product_error(
     axis = -1 if fine else None
     errors = []
     outputs = norm_tensors(model, x)["output"]
-    for (_, weight, _), y in zip(readers(model), outputs, strict=True):
+    for (_, weight, bias), y in zip(readers(model), outputs, strict=True):
         exact = y @ weight.T
         found = quantize(y, axis=axis, bits=bits) @ quantize(weight, axis=axis, bits=bits).T
-        errors.append(float((found - exact).norm() / exact.norm()))
+        errors.append(float((found - exact).norm() / (exact + bias).norm()))
     return sum(errors) / len(errors)
 
 

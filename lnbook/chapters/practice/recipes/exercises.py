@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_choice, running
 
 __all__ = ["check_causes", "check_decayed_gain", "check_fold", "check_rename"]
 
@@ -189,13 +189,7 @@ def check_causes(
     """
     answers = {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f}
     for name, answer in answers.items():
-        cause, reply = REPORTS[name]
-        if answer is None or answer is ...:
-            raise NotYet(f"{name} is still missing.")
-        if not isinstance(answer, str) or answer not in CAUSES:
-            raise NotYet(f"{name} should be one of {', '.join(CAUSES)}, but is {answer!r}.")
-        if answer != cause:
-            raise NotYet(f"{name}: {reply}")
+        judge_choice(answer, name, CAUSES, *REPORTS[name])
     return "All six. The fix for each is in its recipe."
 
 

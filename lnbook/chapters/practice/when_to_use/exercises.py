@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, running
+from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_choice, running
 from lnbook.training import initialize_
 
 __all__ = ["Block", "check_bias", "check_choices", "check_start", "check_variance_left"]
@@ -121,15 +121,10 @@ def check_choices(
         Not yet. c: Its mean runs over all images, so the style of a single one isn't removed.
     """
     answers = {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f, "g": g}
+    otherwise = "That doesn't fit. Walk through the questions of the guide once more."
     for name, answer in answers.items():
-        good, messages = CHOICES[name]
-        if answer is None or answer is ...:
-            raise NotYet(f"{name} is still missing.")
-        if not isinstance(answer, str) or answer not in WORDS:
-            raise NotYet(f"{name} should be one of {', '.join(WORDS)}, but is {answer!r}.")
-        if answer not in good:
-            otherwise = "That doesn't fit. Walk through the questions of the guide once more."
-            raise NotYet(f"{name}: {messages.get(answer, otherwise)}")
+        right, replies = CHOICES[name]
+        judge_choice(answer, name, WORDS, right, dict.fromkeys(WORDS, otherwise) | dict(replies))
     return "All seven agree with the guide and the works it cites."
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import as_array, checker, judge, judge_choice, run_answer
 
 __all__ = ["check_growth", "check_start", "check_verdicts"]
 
@@ -49,23 +49,22 @@ def check_growth(factor: Any = None, left: Any = None, cure: Any = None) -> str:
         otherwise="Divide PyTorch's standard deviation, sqrt(1/(3n)), by sqrt(2/n).",
         tolerance=DIGITS,
     )
-    rest = float(as_array(left, (), "What is left"))
-    if rest <= 0:
-        raise NotYet("A signal shrinks, but never to 0 or below: give a small positive number.")
     judge(
-        np.array(math.log10(rest)),
-        LAYERS * math.log10(FACTOR),
+        as_array(left, (), "What is left"),
+        FACTOR**LAYERS,
         {
+            "A signal shrinks, but never to 0: give a small positive number.": 0.0,
             "That's 30 times the factor. Each layer multiplies: take the 30th power.": (
-                math.log10(LAYERS * FACTOR)
+                LAYERS * FACTOR
             ),
             "That's the factor divided by 30. Each layer multiplies: take the 30th power.": (
-                math.log10(FACTOR / LAYERS)
+                FACTOR / LAYERS
             ),
-            "That's upside down: the signal shrinks.": -LAYERS * math.log10(FACTOR),
+            "That's upside down: the signal shrinks.": FACTOR**-LAYERS,
         },
         otherwise="Multiply 1 by your factor 30 times: factor ** 30.",
-        tolerance=DECADES,
+        tolerance=DECADES * math.log(10.0),
+        relative=True,
     )
     judge(
         as_array(cure, (), "Your cure"),
@@ -254,11 +253,5 @@ def check_verdicts(
     """
     answers = {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f}
     for name, answer in answers.items():
-        right, messages = VERDICTS[name]
-        if answer is None or answer is ...:
-            raise NotYet(f"{name} is still missing.")
-        if not isinstance(answer, str) or answer not in WORDS:
-            raise NotYet(f"{name} should be one of {', '.join(WORDS)}, but is {answer!r}.")
-        if answer != right:
-            raise NotYet(f"{name}: {messages[answer]}")
+        judge_choice(answer, name, WORDS, *VERDICTS[name])
     return "That's what the data say, and no more than that."

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    checker,
+    judge,
+    judge_choice,
+    run_answer,
+)
 
 __all__ = ["check_fold", "check_modulate", "check_starts"]
 
@@ -60,7 +67,7 @@ FOLDS: dict[str, Callable[[Array, Array, Array, Array], Pair]] = {
     "Your shift multiplies beta by the scale. Multiply it by 1 + scale.": (
         lambda scale, shift, gamma, beta: (gamma * (1 + scale) - 1, beta * scale + shift)
     ),
-    "Your pair is the wrong way round: return scale, then shift.": (
+    "Your pair is in the wrong order: return scale, then shift.": (
         lambda scale, shift, gamma, beta: (beta * (1 + scale) + shift, gamma * (1 + scale) - 1)
     ),
 }
@@ -106,19 +113,19 @@ def check_fold(function: Callable[[Array, Array, Array, Array], Any]) -> str:
 STARTS = {
     "a": (
         "learns",
-        "a: at the start, the gate gets a gradient, since the branch itself isn't zero.",
+        "at the start, the gate gets a gradient, since the branch itself isn't zero.",
     ),
     "b": (
         "stuck",
-        "b: the gate's gradient is proportional to what the branch writes, and the branch's "
+        "the gate's gradient is proportional to what the branch writes, and the branch's "
         "gradient is proportional to the gate. Both are zero.",
     ),
     "c": (
         "learns",
-        "c: the branch writes zeros at first, and its last layer gets a gradient, since nothing "
+        "the branch writes zeros at first, and its last layer gets a gradient, since nothing "
         "closes the branch.",
     ),
-    "d": ("differs", "d: a gate of 1 leaves the branch open."),
+    "d": ("differs", "a gate of 1 leaves the branch open."),
 }
 
 
@@ -137,10 +144,5 @@ def check_starts(a: Any = None, b: Any = None, c: Any = None, d: Any = None) -> 
         Not yet. b: the gate's gradient is proportional to what the branch writes...
     """
     for (letter, (right, why)), answer in zip(STARTS.items(), (a, b, c, d), strict=True):
-        if answer is None or answer is ...:
-            raise NotYet(f"{letter} is still missing.")
-        if answer not in ("learns", "stuck", "differs"):
-            raise NotYet(f'{letter}: answer "learns", "stuck" or "differs", not {answer!r}.')
-        if answer != right:
-            raise NotYet(why)
+        judge_choice(answer, letter, ("learns", "stuck", "differs"), right, why)
     return "One zero on the way through a branch closes it. Two lock it."

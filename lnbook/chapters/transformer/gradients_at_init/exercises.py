@@ -121,7 +121,7 @@ of at least 1/4 requires that it isn't longer.
         ),
     ):
         judge(
-            np.array(float(as_count(answer, f"Your depth for {name}"))),
+            as_count(answer, f"Your depth for {name}"),
             right,
             {f"{name}: {text}": wrong for text, wrong in mistakes.items()},
             otherwise=f"Your depth for {name} is off. Set one side of Lemma 2 equal to 16 d.",

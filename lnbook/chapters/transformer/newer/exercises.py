@@ -94,7 +94,7 @@ def check_fold(function: Callable[[Array, Array, int], Any]) -> str:
         otherwise="Multiply out, and collect what multiplies the normalized row.",
         tolerance=1e-9,
     )
-    return "After training, the factor costs nothing: it's part of the gain."
+    return "After training, the factor costs nothing: you can fold it into gamma and beta."
 
 
 BLOCKS = 32
@@ -132,7 +132,7 @@ def check_growth(pre: Any = None, scaled: Any = None) -> str:
         as_array(scaled, (), "Your value for scaled norms"),
         np.array(1.0 + 2 * HARMONIC),
         {
-            "Scaled norms: a factor of l to the power -1/2 in the row is 1/l in its mean square.": (
+            "Scaled norms: dividing a row by the square root of l divides its mean square by l.": (
                 np.array(1.0 + 2 * ROOTS)
             ),
             "Scaled norms: the stream starts at 1, not at 0.": np.array(2 * HARMONIC),

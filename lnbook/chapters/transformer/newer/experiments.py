@@ -8,7 +8,7 @@ the parameters that they share.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -42,6 +42,7 @@ __all__ = [
     "build",
     "largest_logit",
     "loss_on",
+    "loss_without",
     "project_",
     "stream_sizes",
     "train",
@@ -617,6 +618,31 @@ def stream_sizes(model: CausalLanguageModel, x: Tensor) -> Array:
 
 
 @torch.no_grad()
+def loss_without(
+    model: CausalLanguageModel, batch: tuple[Tensor, Tensor], blocks: Collection[int]
+) -> float:
+    """Return by how much the loss rises if you take out some blocks together.
+
+    Args:
+        model: a model of any design.
+        batch: characters and next characters, each of shape `(N, L)`.
+        blocks: which ones, counted from 0.
+
+    Example:
+        >>> x = torch.tensor([[1, 2, 3]])
+        >>> loss_without(build("Pre-LN", 9, 0, 2), (x, x), [])
+        0.0
+    """
+    layers = model.encoder.layers
+    whole = language_model.loss(model, batch).item()
+    rest = [block for number, block in enumerate(layers) if number not in blocks]
+    try:
+        model.encoder.layers = nn.ModuleList(rest)
+        return language_model.loss(model, batch).item() - whole
+    finally:
+        model.encoder.layers = layers
+
+
 def block_losses(model: CausalLanguageModel, batch: tuple[Tensor, Tensor]) -> Array:
     """Return by how much the loss rises if you take out one block, for each block.
 
@@ -632,14 +658,5 @@ def block_losses(model: CausalLanguageModel, batch: tuple[Tensor, Tensor]) -> Ar
         >>> block_losses(build("Pre-LN", 9, 0, 2), (x, x)).shape
         (2,)
     """
-    layers = model.encoder.layers
-    whole = language_model.loss(model, batch).item()
-    found = []
-    try:
-        for out in range(len(layers)):
-            rest = [block for number, block in enumerate(layers) if number != out]
-            model.encoder.layers = nn.ModuleList(rest)
-            found.append(language_model.loss(model, batch).item() - whole)
-    finally:
-        model.encoder.layers = layers
-    return np.array(found)
+    numbers = range(len(model.encoder.layers))
+    return np.array([loss_without(model, batch, [number]) for number in numbers])

@@ -148,7 +148,7 @@ TOLD = {
         (0.366, RIGHT),
         (0.37, RIGHT),
         (0.36, RIGHT),
-        *exercises.NOT_NOTICED.items(),
+        *((wrong, told) for told, wrong in exercises.NOT_NOTICED.items()),
         (0.134, "This is the variance"),
         (0.71, "You left out the term"),
         (0.2, "and solve for sigma"),

@@ -107,10 +107,10 @@ TOLD = {
         (("ad",), exercises.TWICE["b"]),
         (("abcd",), exercises.TWICE["c"]),
         (("ab",), exercises.TWICE["d"]),
-        (("abe",), "you named e"),
-        (("...",), "Name the pairs by their letters"),
-        ((3,), "Name the pairs by their letters"),
-        ((), "Name the pairs by their letters"),
+        (("abe",), "There is no e"),
+        (("...",), "Your letters are still missing"),
+        ((3,), "Give the letters as a string"),
+        ((), "Your letters are still missing"),
     ],
 }
 

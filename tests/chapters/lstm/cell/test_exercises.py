@@ -77,7 +77,7 @@ ANSWERS = {
         ("Correct.", 21**-0.5, 1.1**-100),
         ("Correct.", torch.tensor(0.218), 7.3e-5),
         *((text, *shares) for text, shares in exercises.FORGETTING_MISTAKES.items()),
-        ("Your shares are 0.5 and 0.5", 0.5, 0.5),
+        ("Write down the variance", 0.5, 0.5),
         ("Both shares are positive", 0.218, 0.0),
         ("The carried share is still missing", 0.218),
         ("The share in Ba's cell is still missing", ..., 7.3e-5),

@@ -8,6 +8,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from lnbook import layers, reference
 from lnbook.debugging import first_nonfinite
+from lnbook.transformer import PreLNBlock
 
 RNG = np.random.default_rng(17)
 HALF = (torch.float16, torch.bfloat16)
@@ -98,3 +99,42 @@ def test_clipping_spreads_nan() -> None:
         nn.utils.clip_grad_norm_(weights, 1.0, error_if_nonfinite=True)
     nn.utils.clip_grad_norm_(weights, 1.0)
     assert weights[1].grad.isnan().all()
+
+
+def test_a_tiny_epsilon_is_too_small_for_a_float16_gradient() -> None:
+    for kind in (torch.float16, torch.float32):  # of the parameters
+        for eps, finite in ((1e-12, False), (1e-5, True)):
+            x = torch.zeros(1, 4, dtype=torch.float16, requires_grad=True)
+            y = nn.LayerNorm(4, eps=eps, dtype=kind)(x)
+            (y * torch.tensor([1.0, 2.0, 3.0, 5.0]).half()).sum().backward()
+            assert y.isfinite().all()
+            assert x.grad is not None
+            assert bool(x.grad.isfinite().all()) == finite
+
+
+def test_a_report_in_the_exercise_is_what_an_overflowing_block_gives() -> None:
+    blocks = [PreLNBlock(8, 2, 16, dropout=0.0) for _ in range(4)]
+    stack = nn.Sequential(*blocks).half().eval()
+    with torch.no_grad():
+        blocks[3].self_attn.out_proj.bias[:2] = 60_000
+    x = torch.zeros(4, 6, 8).half()
+    x[0, 0, :2] = 20_000
+    assert str(first_nonfinite(stack, lambda: stack(x))) == (
+        "3.norm2 (LayerNorm): input 'input' has 0 nan and 2 inf, shape (4, 6, 8), float16; "
+        "last finite output: 3.dropout1"
+    )
+
+
+def test_a_report_in_the_exercise_is_what_a_padded_sequence_gives() -> None:
+    norm, attention = nn.LayerNorm(8), nn.MultiheadAttention(8, 2, batch_first=True)
+    model = nn.ModuleDict({"norm1": norm, "attention": attention})
+    padding = torch.tensor([[False] * 6, [True] * 6, [False] * 6, [False] * 6])
+
+    def step() -> None:
+        h = norm(torch.ones(4, 6, 8))
+        attention(h, h, h, key_padding_mask=padding)
+
+    assert str(first_nonfinite(model, step)) == (
+        "attention (MultiheadAttention): output has 48 nan and 0 inf, shape (4, 6, 8), float32; "
+        "last finite output: norm1"
+    )

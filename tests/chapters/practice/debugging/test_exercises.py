@@ -54,6 +54,7 @@ def test_softmax() -> None:
         (lambda s, m: (s + m.clamp(min=-1e9)).softmax(-1), "weights of 0"),
         (lambda s, m: s.softmax(-1) * (m == 0), "ordinary masked softmax"),
         (lambda s, m: right(s, m).detach() + 0 * s, "gradient isn't"),
+        (lambda s, m: right(s, m).detach(), "no gradient gets through"),
         (lambda s, m: right(s, m)[0], "shape of the scores"),
         (lambda s, m: None, "shape of the scores"),
         (lambda s, m: s @ m, "raised RuntimeError"),

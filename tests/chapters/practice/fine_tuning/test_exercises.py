@@ -89,4 +89,4 @@ def test_which() -> None:
         wrong = "both" if answer != "both" else "none"
         assert exercises.check_which(**right | {letter: wrong}).message.startswith(letter)
         assert "still missing" in exercises.check_which(**right | {letter: ...}).message
-        assert "not 'all'" in exercises.check_which(**right | {letter: "all"}).message
+        assert "but is 'all'" in exercises.check_which(**right | {letter: "all"}).message

@@ -111,13 +111,28 @@ def test_only_what_is_asked_for_is_quantized(model) -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_the_product_error_is_that_of_the_products(model) -> None:
+def test_rounded_statistics_normalize_exact_rows(model) -> None:
+    norm = model.encoder.layers[0].norm1
+    x = 3 * torch.from_numpy(np.random.default_rng(4).normal(size=(5, 8))) + 1
+    rounded = experiments.quantize(x, bits=4)
+    variance = rounded.var(1, correction=0, keepdim=True) + norm.eps
+    expected = (x - rounded.mean(1, keepdim=True)) / variance.sqrt() * norm.weight + norm.bias
+    only = {"outputs": False, "weights": False, "statistics": True}
+    with experiments.quantized(model, bits=4, **only) as coarse:
+        found = coarse.encoder.layers[0].norm1(x)
+    torch.testing.assert_close(found, expected)
+    assert not torch.allclose(found, norm(x), atol=1e-3)
+    assert not torch.allclose(found, norm(rounded), atol=1e-3)
+
+
+@torch.no_grad()
+def test_the_product_error_is_relative_to_the_whole_output(model) -> None:
     outputs = experiments.norm_tensors(model, TOKENS)["output"]
     errors = []
-    for y, (_, weight, _) in zip(outputs, experiments.readers(model), strict=True):
-        rounded = experiments.quantize(y, axis=1) @ experiments.quantize(weight, axis=1).T
-        exact = y @ weight.detach().T
-        errors.append(float((rounded.detach() - exact).norm() / exact.norm()))
+    for y, (_, weight, bias) in zip(outputs, experiments.readers(model), strict=True):
+        rounded = experiments.quantize(y, axis=1) @ experiments.quantize(weight, axis=1).T + bias
+        exact = torch.nn.functional.linear(y, weight, bias)
+        errors.append(float((rounded - exact).norm() / exact.norm()))
     found = experiments.product_error(model, TOKENS, fine=True)
     assert found == pytest.approx(np.mean(errors))
     assert found < experiments.product_error(model, TOKENS, fine=True, bits=4)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lnbook.chapters.practice.speed import experiments
-from lnbook.functional import LayerNormFunction
+from lnbook.functional import BlockedLayerNormFunction
 from lnbook.recurrent import plain_layer
 from lnbook.reference.lstm import per_gate_step
 
@@ -91,7 +91,7 @@ def test_blocks_return_statistics_and_never_touch_the_input() -> None:
 
 def test_the_packages_function_moves_as_little_as_the_chapters() -> None:
     x, weight, bias = (tensor.detach().float() for tensor in tensors((1024, 768), (768,), (768,)))
-    ours = sum(moved(lambda: LayerNormFunction.apply(x, (768,), weight, bias)))
+    ours = sum(moved(lambda: BlockedLayerNormFunction.apply(x, (768,), weight, bias)))
     form = sum(moved(lambda: experiments.blocked_forward(x, weight, bias, EPS, 682)))
     native = sum(moved(lambda: functional.layer_norm(x, (768,), weight, bias)))
     size = 4 * x.numel()

@@ -54,4 +54,4 @@ def test_starts() -> None:
         wrong = "learns" if answer != "learns" else "stuck"
         assert exercises.check_starts(**right | {letter: wrong}).message.startswith(letter)
         assert "still missing" in exercises.check_starts(**right | {letter: ...}).message
-        assert "not 'no'" in exercises.check_starts(**right | {letter: "no"}).message
+        assert "but is 'no'" in exercises.check_starts(**right | {letter: "no"}).message

@@ -54,7 +54,7 @@ def test_growth() -> None:
         (33, 9.1, "two branches"),
         (3.0**32, 9.1, "not a factor"),
         (7, 9.1, "64 branches"),
-        (65, 20.98, "in its mean square"),
+        (65, 20.98, "square root of l"),
         (65, 8.12, "starts at 1"),
         (65, 5.06, "two branches"),
         (65, 65, "add 2/l"),

@@ -160,6 +160,9 @@ def test_a_block_that_is_taken_out_does_nothing() -> None:
     losses = experiments.block_losses(model, (TOKENS, TOKENS))
     assert losses[1] == pytest.approx(0.0, abs=1e-12)
     assert np.abs(losses[[0, 2]]).min() > 1e-6
+    batch = (TOKENS, TOKENS)
+    assert experiments.loss_without(model, batch, [0, 1]) == pytest.approx(losses[0])
+    assert abs(experiments.loss_without(model, batch, [0, 2]) - losses[0]) > 1e-6
     assert len(model.encoder.layers) == 3
     sizes = experiments.stream_sizes(model, TOKENS)
     assert sizes[1] == pytest.approx(sizes[0])

@@ -1,0 +1,78 @@
+"""Time of layer-normalized LSTMs, compiled and not: `make measure NAME=practice/cpu_kernel/lstm`.
+
+Each variant runs twice, once as a compiled kernel and once as torch operations. All are timed in
+turn, next to PyTorch's LSTM without a norm. Every layer has its initial parameters, and the
+upstream gradient is random. The upstream gradients of the last states are zero.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks import timing
+from lnbook.kernels.cpu import lstm
+from lnbook.recurrent import LayerNormLSTM
+
+missing = timing.busy
+PROCESSES = 3
+ROUNDS = 11  # samples per layer
+# Batch, steps, input size, hidden size.
+SIZES = [(32, 128, 256, 256), (16, 784, 1, 128), (64, 64, 512, 512)]
+VARIANTS = ("per-gate", "ba", "carried")
+Call = Callable[[], Any]
+
+
+def layers(input_size: int, hidden_size: int) -> dict[str, nn.Module]:
+    """Return PyTorch's layer, and one of each variant."""
+    found: dict[str, nn.Module] = {"nn.LSTM": nn.LSTM(input_size, hidden_size)}
+    return found | {
+        variant: LayerNormLSTM(input_size, hidden_size, variant=variant, implementation="fused")
+        for variant in VARIANTS
+    }
+
+
+def run(layer: nn.Module, x: Tensor, upstream: Tensor | None) -> Any:
+    """Run a layer forward, and backward if there's an upstream gradient."""
+    with torch.set_grad_enabled(upstream is not None):
+        y = layer(x)[0]
+        return upstream is not None and torch.autograd.grad(y, [*layer.parameters()], upstream)
+
+
+def in_operations(call: Call) -> Any:
+    """Call something while the kernel claims that it can't run."""
+    with patch.object(lstm, "covers", return_value=False):
+        return call()
+
+
+def ways(size: tuple[int, int, int, int], *, backward: bool) -> dict[str, Call]:
+    """Return what to time, PyTorch's LSTM first."""
+    batch, steps, input_size, hidden_size = size
+    x = torch.randn(steps, batch, input_size)
+    upstream = torch.randn(steps, batch, hidden_size) if backward else None
+    calls: dict[str, Call] = {
+        name: partial(run, layer, x, upstream)
+        for name, layer in layers(input_size, hidden_size).items()
+    }
+    slow = {f"{v}, torch operations": partial(in_operations, calls[v]) for v in VARIANTS}
+    return calls | slow
+
+
+def measure() -> list[dict[str, Any]]:
+    """Time all layers, forward alone and with backward, with one and two threads."""
+    torch.manual_seed(0)
+    found = []
+    for count in (1, 2):
+        for size in SIZES:
+            for passes in ("forward", "forward+backward"):
+                with timing.threads(count):
+                    calls = ways(size, backward=passes != "forward")
+                    timings = timing.compare(calls, ROUNDS)
+                print(f"{size}, {count} thread(s), {passes}\n{timing.table(timings)}", flush=True)
+                found.append(
+                    {"size": list(size), "threads": count, "passes": passes, "timings": timings}
+                )
+    return found

@@ -1,0 +1,1 @@
+"""Makes the lab sheets that readers download."""

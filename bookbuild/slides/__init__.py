@@ -1,0 +1,1 @@
+"""Builds the lecture slides from Markdown and from the executed chapters."""

@@ -1,0 +1,1 @@
+"""The lab sheets: their checkers, and grading that runs locally."""

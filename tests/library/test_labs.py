@@ -1,0 +1,244 @@
+"""The checkers of the labs: right answers pass, and common mistakes are recognized."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from lnbook.chapters.shared.checker import Verdict
+from lnbook.labs import formula_and_axes as one
+from lnbook.labs import gradient as two
+from lnbook.labs import transformer as three
+from lnbook.labs.points import award
+
+
+def layer_norm(change: str = "") -> Callable[..., Any]:
+    """LayerNorm in NumPy, with a mistake."""
+
+    def function(x: Any, gamma: Any, beta: Any, eps: float) -> Any:
+        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+        if change == "unbiased":
+            variance = x.var(-1, ddof=1, keepdims=True)
+        if change == "columns":
+            mean, variance = x.mean(0), x.var(0)
+        xhat = (x - mean) / np.sqrt(variance + eps)
+        if change == "outside":
+            xhat = (x - mean) / (np.sqrt(variance) + eps)
+        return gamma * (xhat + beta) if change == "beta" else gamma * xhat + beta
+
+    return function
+
+
+def backward(change: str = "") -> Callable[..., Any]:
+    """The backward pass in NumPy, with a mistake."""
+
+    def function(dy: Any, x: Any, gamma: Any, eps: float) -> Any:
+        centered = x - x.mean(-1, keepdims=True)
+        r = (centered**2).mean(-1, keepdims=True) + eps
+        r = r**-0.5
+        xhat, g = centered * r, dy if change == "gamma" else gamma * dy
+        mean_g = 0 if change == "mean" else g.mean(-1, keepdims=True)
+        dx = r * (g - mean_g - xhat * (g * xhat).mean(-1, keepdims=True))
+        axis = 1 if change == "features" else 0
+        return dx, (dy * xhat).sum(axis), dy.mean(0) if change == "average" else dy.sum(axis)
+
+    return function
+
+
+def slopes(f: Any, x: Any, h: float, *, down: float = 1.0) -> Any:
+    found = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[place] = h
+        found[place] = (f(x + step) - f(x - down * step)) / (h + down * h)
+    return found
+
+
+class OnlyFirstOrder(torch.autograd.Function):
+    """Saves the normalized rows, so its second derivatives are wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+        centered = x - x.mean(-1, keepdim=True)
+        r = (centered.square().mean(-1, keepdim=True) + eps).rsqrt()
+        xhat = centered * r
+        ctx.save_for_backward(xhat, r, weight)
+        return weight * xhat + bias
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        xhat, r, weight = ctx.saved_tensors
+        g = weight * dy
+        dx = r * (g - g.mean(-1, keepdim=True) - xhat * (g * xhat).mean(-1, keepdim=True))
+        size = xhat.shape[-1]
+        return dx, (dy * xhat).reshape(-1, size).sum(0), dy.reshape(-1, size).sum(0), None
+
+
+def native(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    return functional.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def pre(x: Any, branches: Any, norms: Any, final: Any) -> Any:
+    for branch, norm in zip(branches, norms, strict=True):
+        x = x + branch(norm(x))
+    return final(x)
+
+
+def post(x: Any, branches: Any, norms: Any) -> Any:
+    for branch, norm in zip(branches, norms, strict=True):
+        x = norm(x + branch(x))
+    return x
+
+
+def average(y: Tensor, mask: Tensor) -> Tensor:
+    total = torch.where(mask[..., None], y, 0.0).sum(1)
+    return total / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+def masked_by_product(y: Tensor, mask: Tensor) -> Tensor:
+    return (y * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+def in_half(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    centered = x - x.mean(-1, keepdim=True)
+    return (
+        weight * centered * torch.rsqrt((centered * centered).mean(-1, keepdim=True) + eps) + bias
+    )
+
+
+def half_squares(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    centered = x.float() - x.float().mean(-1, keepdim=True)
+    variance = centered.half().square().float().mean(-1, keepdim=True)
+    return (weight.float() * centered * torch.rsqrt(variance + eps) + bias.float()).half()
+
+
+def changed(layer: Any, x: Any, place: Any) -> Any:
+    other = x.copy()
+    other[place] += 1.0
+    return layer(other) != layer(x)
+
+
+def own_place(_layer: Any, x: Any, place: Any) -> Any:
+    marked = np.zeros(x.shape, dtype=bool)
+    marked[place] = True
+    return marked
+
+
+def depends(layer: Any, example: Any, others: Any) -> bool:
+    first, second = (layer(torch.cat([example[None], rest]))[0] for rest in others)
+    return not torch.allclose(first, second)
+
+
+RUNS = {"pre": [2.8, 2.9, 3.0], "post": [3.4, 3.5, 3.6]}
+
+RIGHT = [
+    one.check_mean(5),
+    one.check_variance(9),
+    one.check_normalized([-1, -0.333, -0.333, 1.667]),
+    one.check_normalized([-0.6, -0.2, -0.2, 1.0], eps=16),
+    one.check_layer_norm(layer_norm()),
+    one.check_leading_axes(layer_norm()),
+    one.check_changed(changed),
+    *(one.check_axes(layer, axes) for layer, axes in (("P", "LN"), ("Q", "d"), ("R", "LD"))),
+    one.check_counts("tokens", 512, 512),
+    one.check_counts("groups", 80, 128),
+    one.check_counts("batch", 256, 512),
+    one.check_depends_on_batch(depends),
+    one.check_batch_letters("ca"),
+    two.check_means(1.25, -0.75),
+    two.check_dx([0.66, -0.28, -0.28, -0.1]),
+    two.check_dgamma([-3, 0, 0, 0]),
+    two.check_backward_dx(backward()),
+    two.check_backward_parameters(backward()),
+    two.check_numeric_gradient(slopes),
+    two.check_function(OnlyFirstOrder.apply),
+    two.check_removed([12, 14, 14, 20]),
+    two.check_ranks(8, 9),
+    two.check_length(6),
+    three.check_pre_stack(pre),
+    three.check_post_stack(post),
+    three.check_growth(25, 1),
+    three.check_runs(RUNS),
+    three.check_conclusion(RUNS, "pre", 0.6),
+    three.check_average(average),
+    three.check_padding("cb"),
+    three.check_overflow(256),
+    three.check_underflow(8),
+    three.check_half(lambda *given: native(*(v.float() for v in given[:3]), given[3]).half()),
+]
+
+
+@pytest.mark.parametrize("verdict", RIGHT, ids=lambda verdict: verdict.message[:40])
+def test_a_right_answer_passes(verdict: Verdict) -> None:
+    assert verdict.correct, verdict.message
+
+
+WRONG = [
+    (one.check_mean(6), "middle between"),
+    (one.check_variance(34), "mean of the squares"),
+    (one.check_normalized(None), "still missing"),
+    (one.check_normalized([-3 / 19, -1 / 19, -1 / 19, 5 / 19], eps=16), "outside the root"),
+    (one.check_normalized([-1, -1 / 3, -1 / 3, 5 / 3], eps=16), "left out epsilon"),
+    (one.check_layer_norm(layer_norm("unbiased")), "H - 1"),
+    (one.check_layer_norm(layer_norm("columns")), "each column"),
+    (one.check_layer_norm(layer_norm("outside")), "outside the root"),
+    (one.check_layer_norm(layer_norm("beta")), "multiplies beta by gamma"),
+    (one.check_changed(own_place), "miss some outputs"),
+    (one.check_axes("P", "N"), "along L change"),
+    (one.check_axes("Q", "LD"), "along L changes"),
+    (one.check_counts("groups", 80, 64), "Count gamma and beta"),
+    (one.check_depends_on_batch(lambda *_: False), "in training mode, the answer is True"),
+    (one.check_depends_on_batch(lambda *_: 1.5), "True or False"),
+    (one.check_batch_letters("abc"), "(b) is false"),
+    (two.check_means(1.25, 0.75), "sign is flipped"),
+    (two.check_dx([1, 0, 0, 0]), "leaves out both means"),
+    (two.check_dgamma([5, 0, 0, 0]), "gradient for beta"),
+    (two.check_backward_dx(backward("gamma")), "doesn't use gamma"),
+    (two.check_backward_dx(backward("mean")), "mean of g is missing"),
+    (two.check_backward_parameters(backward("features")), "summed over the features"),
+    (two.check_backward_parameters(backward("average")), "dbeta is a mean"),
+    (two.check_numeric_gradient(lambda f, x, h: slopes(f, x, h, down=0.0)), "one direction only"),
+    (two.check_function(native), "doesn't come from an autograd function"),
+    (two.check_second_order(OnlyFirstOrder.apply), "second derivatives are wrong"),
+    (two.check_removed([1, 0, 0, 0]), "Something is left"),
+    (two.check_ranks(8, 10), "one direction is lost"),
+    (two.check_length(48**0.5), "epsilon 0"),
+    (three.check_pre_stack(lambda x, b, n, final: pre(x, b, n, lambda y: y)), "final norm is"),
+    (three.check_pre_stack(lambda x, b, n, final: post(x, b, n)), "That's Post-LN"),
+    (three.check_post_stack(lambda x, b, n: pre(x, b, n, lambda y: y)), "That's Pre-LN"),
+    (three.check_growth(25, 25), "post: the last step"),
+    (three.check_runs({"pre": [1, 1, 2], "post": [1, 2, 3]}), "same loss"),
+    (three.check_runs({"pre": [1, 2], "post": [1, 2, 3]}), "3 runs"),
+    (three.check_conclusion(RUNS, "post", 0.6), '"pre" is lower'),
+    (three.check_conclusion(RUNS, "pre", 0.7), "isn't the difference"),
+    (three.check_average(lambda y, mask: y.mean(1)), "padding included"),
+    (three.check_average(masked_by_product), "NaN times 0"),
+    (three.check_padding("abc"), "(a) is false"),
+    (three.check_overflow(512), "smaller number overflows"),
+    (three.check_underflow(7), "still positive"),
+    (three.check_half(half_squares), "entries around 300, the output is far off"),
+    (three.check_half(in_half), "last digits"),
+    (three.check_half(lambda x, *_: x.float()), "should be float16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("verdict", "told"), WRONG, ids=[told for _, told in WRONG])
+def test_a_mistake_is_recognized(verdict: Verdict, told: str) -> None:
+    assert not verdict.correct
+    assert told in verdict.message
+
+
+def test_a_gap_within_the_spread_is_no_reason_to_decide() -> None:
+    noisy = {"pre": [2.0, 3.0, 4.0], "post": [2.1, 3.1, 4.1]}
+    verdict = three.check_conclusion(noisy, "pre", 0.1)
+    assert verdict.correct
+    assert "more seeds" in verdict.message
+
+
+def test_no_points_for_nothing() -> None:
+    with pytest.raises(ValueError, match="positive"):
+        award(0, Verdict(True, ""))

@@ -1,0 +1,60 @@
+"""The gallery has each figure of the chapters once, and its PNGs look as browsers show the SVGs."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from PIL import Image
+from playwright.sync_api import Browser
+
+from bookbuild.outputs.cache import read_notebook
+from bookbuild.site import figure_colors, figure_files, raster
+from tests.site.pages import BOOK, CHAPTERS
+
+
+def test_each_figure_of_the_chapters_is_there_once(html: Path) -> None:
+    drawn = {
+        image["src"].rpartition("/")[2]
+        for name in CHAPTERS
+        for image in BeautifulSoup(
+            (html / f"{name}.html").read_text(encoding="utf-8"), "lxml"
+        ).select("article figure img.ln-light")
+    }
+    page = BeautifulSoup((html / "gallery.html").read_text(encoding="utf-8"), "lxml")
+    shown = [image["src"] for image in page.select(".ln-gallery img.ln-light")]
+    assert len(shown) == len(set(shown)) == len(drawn)
+    # A chapter's copy is the same file under another name.
+    theirs = {(html / "_images" / name).read_bytes() for name in drawn}
+    assert {(html / name).read_bytes() for name in shown} == theirs
+
+
+FIGURES = [
+    ("formula/geometry", "in-space"),
+    ("formula/step-by-step", "process"),
+    ("batch-norm/family", "family-blocks"),  # hatches
+    ("gradient/jacobian", "jacobian-matrix"),  # an image
+    ("transformer/training", "training-curves"),
+]
+
+
+@pytest.mark.parametrize(("chapter", "name"), FIGURES)
+def test_a_png_looks_like_its_svg_in_a_browser(browser: Browser, chapter: str, name: str) -> None:
+    notebook = read_notebook(BOOK.references / f"{chapter}.ipynb")
+    assert notebook is not None
+    (figure,) = (one for one in figure_files.figures_of(chapter, notebook) if one.name == name)
+    svg = figure_colors.shown(figure.svg, "light")
+    width, height = figure.size
+    page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=2)
+    page.set_content(f"<body style='margin: 0; background: white'>{svg}</body>")
+    theirs = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    page.close()
+    ours = Image.open(io.BytesIO(raster.png(svg, figure_files.DPI, "#ffffff")))
+    small = width // 3, height // 3  # edges are smoothed in different ways
+    theirs, ours = (
+        np.asarray(image.resize(small, Image.Resampling.BOX), dtype=float)
+        for image in (theirs, ours)
+    )
+    assert np.abs(theirs - ours).mean() < 2
+    assert (np.abs(theirs - ours).max(axis=-1) > 64).mean() < 0.005
