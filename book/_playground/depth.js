@@ -11,6 +11,7 @@
   const [BLOCKS, SCALES] = [[6, 12, 24], [0.5, 1, 2]];
   const [WIDTH, LEFT, RIGHT, HEIGHT] = [400, 40, 392, 150];
   const REACH = 2; // powers of ten, up and down; what is beyond is drawn at the edge
+  const DOTS = { "stroke-width": "4", "stroke-linecap": "round", "stroke-opacity": "0.3" }; // lines of length 0
   const ONES = Array(FEATURES).fill(1);
   const ZEROS = Array(FEATURES).fill(0);
 
@@ -87,6 +88,7 @@
     const count = runs[0].length;
     const x = (block) => LEFT + ((block + 0.5) / count) * (RIGHT - LEFT);
     const middle = (block) => Math.exp(runs.reduce((total, run) => total + Math.log(run[block]), 0) / runs.length);
+    const at = (value, block) => `${x(block).toFixed(1)} ${y(value).toFixed(1)}`;
     const ticks = [[100, "100"], [10, "10"], [1, "1"], [0.1, "1/10"], [0.01, "1/100"]];
     return [
       h("rect", { x: 0, y: top + 0.5, width: 10, height: 10, rx: 2, fill: tint }),
@@ -95,8 +97,8 @@
         h("line", { x1: LEFT, y1: y(value), x2: RIGHT, y2: y(value), stroke: color.rule }),
         h("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted }, text),
       ]),
-      runs.map((run) => run.map((value, block) => h("circle", { cx: x(block), cy: y(value), r: 2, fill: tint, "fill-opacity": "0.3" }))),
-      h("polyline", { points: runs[0].map((_, block) => `${x(block).toFixed(1)},${y(middle(block)).toFixed(1)}`).join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-linejoin": "round" }),
+      runs.map((run) => h("path", { d: run.map((value, block) => `M${at(value, block)}h0`).join(""), ...DOTS, stroke: tint })),
+      h("polyline", { points: runs[0].map((_, block) => at(middle(block), block)).join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-linejoin": "round" }),
     ];
   }
 
@@ -130,7 +132,7 @@
           { class: "ln-play-readout" },
           entry("Post-LN: first block / last", "post", result.postFirst),
           entry("Pre-LN: first block / last", "pre", result.preFirst),
-          h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ seed: state.seed, blocks: state.blocks, scale: state.scale, path: state.path, post: result.post, pre: result.pre }) })
+          live && h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ seed: state.seed, blocks: state.blocks, scale: state.scale, path: state.path, post: result.post, pre: result.pre }) })
         )
       ),
     ];

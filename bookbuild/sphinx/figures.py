@@ -16,6 +16,7 @@ from sphinx.util import logging
 
 from bookbuild.site import figure_colors
 from bookbuild.site.license import in_file
+from bookbuild.site.short_paths import shortened
 from lnbook.notebook.style import PALETTE
 
 SHORTEST_ALT = 20  # characters
@@ -106,8 +107,8 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
             continue
         svg = Path(app.srcdir, source).read_text(encoding="utf-8")
         try:
-            _write(folder / twin(name), in_file(figure_colors.shown(svg, "dark")))
-            _write(folder / name, in_file(figure_colors.shown(svg, "light")))
+            for mode, target in (("light", name), ("dark", twin(name))):
+                _write(folder / target, in_file(shortened(figure_colors.shown(svg, mode))))
         except ValueError:
             continue  # already reported at the figure
 
