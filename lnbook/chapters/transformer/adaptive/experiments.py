@@ -40,9 +40,9 @@ Array = NDArray[np.float64]
 # What each variant changes in a block of adaLN-Zero.
 VARIANTS: dict[str, dict[str, Any]] = {
     "adaLN-Zero": {},
-    "adaLN-Zero, usual start": {"zero_init": False},
+    "adaLN-Zero, default init": {"zero_init": False},
     "adaLN": {"gate": False},
-    "adaLN, usual start": {"gate": False, "zero_init": False},
+    "adaLN, default init": {"gate": False, "zero_init": False},
     "added": {"adaptive": False, "gate": False},
     "added, wider": {"adaptive": False, "gate": False, "hidden": 169},
     "added, zero gate": {"adaptive": False},
@@ -395,7 +395,7 @@ PARTS = {
 
 
 def trained_parts(model: Denoiser, steps: int, seed: int = 0, lr: float = 0.003) -> list[set[str]]:
-    """Return, for each of the first steps of Adam, which parts get a gradient other than zero.
+    """Return, for each of the first steps of Adam, which parts get a nonzero gradient.
 
     Parts are the keys of `PARTS`; those of the blocks count if any block's does.
 

@@ -17,9 +17,9 @@ def test_variants_start_and_differ_as_they_say(variant: str) -> None:
     y = block(x, c)
     opens = {"adaLN-Zero", "added, zero gate"}
     assert torch.equal(y, x) == (variant in opens)
-    # Only the variants with another start than zero see the condition inside a block.
+    # Only the variants that don't start at zero see the condition inside a block.
     sees = not torch.equal(y, block(x, -c))
-    assert sees == ("usual start" in variant)
+    assert sees == ("default init" in variant)
     assert any(isinstance(m, AdaLayerNorm) for m in model.modules()) == ("added" not in variant)
 
 
@@ -91,8 +91,8 @@ def test_gradients_arrive_one_part_after_another() -> None:
     torch.nn.init.zeros_(model.write.weight)
     parts = [len(found) for found in experiments.trained_parts(model, 3)]
     assert parts == [1, 2, 5]
-    usual = experiments.build("adaLN-Zero, usual start", 0)
-    assert experiments.trained_parts(usual, 1)[0] == set(experiments.PARTS)
+    default = experiments.build("adaLN-Zero, default init", 0)
+    assert experiments.trained_parts(default, 1)[0] == set(experiments.PARTS)
 
 
 def test_no_variant_of_an_unknown_name() -> None:
