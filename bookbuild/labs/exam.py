@@ -68,7 +68,7 @@ def as_markdown(questions: Iterable[ExamQuestion], *, solutions: bool) -> str:
         f"# Layer normalization: {len(questions)} exam {what}",
         "From the course on layer normalization, licensed CC BY 4.0. A prepared student needs "
         "about the minutes given. $\\gamma$ and $\\beta$ are scale and shift, $\\epsilon$ is the "
-        "number under the root, and variances are biased (divided by the number of features) "
+        "number under the root, and variances are biased (divided by the number of values) "
         "unless the question says otherwise.",
     ]
     number = 0

@@ -299,7 +299,7 @@ entry's mean.
                 )
             if (shared & ~marked).any():
                 raise NotYet("You miss some outputs that change.")
-    return "You can now find the axes of any layer."
+    return "You can now find the axes of a normalization layer."
 
 
 @checker

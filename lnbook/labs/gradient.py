@@ -167,7 +167,7 @@ def check_backward_dx(function: Backward) -> str:
 
     Example:
         >>> check_backward_dx(lambda dy, x, gamma, eps: (dy * gamma, None, None))
-        Not yet. dx is wrong. Start from g = gamma * dy, and subtract its two means.
+        Not yet. dx is wrong. From g = gamma * dy, subtract its mean and xhat * mean(g * xhat).
     """
     (dx, *_), dy, x, gamma = _backward_case(function)
     g = dy * gamma
@@ -185,7 +185,7 @@ def check_backward_dx(function: Backward) -> str:
             "You multiplied dx by gamma at the end. Multiply dy by gamma first.": gamma
             * dx_of(dy, x, 0.3),
         },
-        otherwise="dx is wrong. Start from g = gamma * dy, and subtract its two means.",
+        otherwise="dx is wrong. From g = gamma * dy, subtract its mean and xhat * mean(g * xhat).",
     )
     return "dx is right for random rows, gradients and gamma."
 
@@ -425,4 +425,4 @@ def check_length(length: Any = None) -> str:
         otherwise="The squares of the normalized row have the mean 3 / (3 + 1).",
         tolerance=6e-4,
     )
-    return "Every normalized row is on, or just inside, a sphere of radius root H."
+    return "Every normalized row is on or inside a sphere of radius root H."
