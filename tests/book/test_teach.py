@@ -25,3 +25,15 @@ def test_questions_are_called_by_their_numbers(book: Book) -> None:
     assert len(links) == 3
     for number, name in links:
         assert names[int(number) - 1] == name
+
+
+def test_the_plan_for_one_lecture_names_slides_that_exist(book: Book) -> None:
+    text = (book.source / "teach.md").read_text(encoding="utf-8")
+    plan = text.partition("fit the plan. ")[2].partition("\n\n")[0]
+    parts = re.findall(r"From lecture (\d): (.*?)(?=From lecture|$)", plan, re.DOTALL)
+    named = {number: re.findall(r'"(.*?)"', titles) for number, titles in parts}
+    assert {number: len(titles) for number, titles in named.items()} == {"1": 9, "3": 1}
+    for number, titles in named.items():
+        slides = (book.source / "_slides" / f"lecture-{number}.md").read_text(encoding="utf-8")
+        for title in titles:
+            assert re.search(rf"^## {re.escape(title)}(?: \{{|$)", slides, re.MULTILINE), title
