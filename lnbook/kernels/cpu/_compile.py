@@ -7,7 +7,7 @@ of the kernels (`make clean`).
 A kernel consists of parts that work on arrays, and of a *job*, which C code calls: a function of
 one address, where 64-bit integers say what to do. The first of them counts the pieces of work that
 threads have taken; a job takes pieces until none is left. Tensors arrive as addresses, because
-Numba needs microseconds to unpack arrays.
+turning one into an array takes about a microsecond.
 """
 
 # mypy: ignore-errors
