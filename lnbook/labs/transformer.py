@@ -374,14 +374,58 @@ def check_underflow(power: Any = None) -> str:
     return "An epsilon of 1e-8 does nothing in float16."
 
 
+ORDINARY = "ordinary rows"
+OFFSET = "rows with a mean of 1000"
+CONSTANT = "a constant row"
+SMALL = "rows with a small spread"
+SQUARES = "the output is far off. In which dtype are the squares?"
+FAR_OFF = {
+    ORDINARY: "the output is far off. Check the formula.",
+    CONSTANT: "the variance is 0, and the output is wrong. Add epsilon to the variance.",
+    SMALL: "the output is far off. Where do you add epsilon?",
+}
+
+
 def _half_cases() -> dict[str, Tensor]:
     rng = np.random.default_rng(16)
     rows = rng.normal(size=(4, 32))
     return {
-        "ordinary rows": torch.tensor(rows).half(),
+        ORDINARY: torch.tensor(rows).half(),
         "rows with entries around 300": torch.tensor(300.0 * rows).half(),
-        "rows with a mean of 1000": torch.tensor(1000.0 + 8.0 * rows).half(),
+        OFFSET: torch.tensor(1000.0 + 8.0 * rows).half(),
+        CONSTANT: torch.full((1, 32), 0.125).half(),
+        SMALL: torch.tensor(0.001 * rows).half(),
     }
+
+
+def _within_rounding(y: Tensor, expected: Tensor, times: float = 1.0) -> bool:
+    """Whether a float16 result agrees, up to so many times the allowed rounding error."""
+    allowed = times * (2.0**-10 * expected.abs() + 2.0**-12)
+    return bool(((y.double() - expected).abs() <= allowed).all())
+
+
+def _half_mistakes(
+    name: str, x: Tensor, weight: Tensor, bias: Tensor, eps: float
+) -> dict[str, Tensor]:
+    """What common mistakes return for a case where they can be told from the right answer."""
+    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+    scaled = weight * (x - mean)
+    if name == ORDINARY:
+        unbiased = x.var(-1, keepdim=True)
+        xhat = scaled / torch.sqrt(variance + eps)
+        return {
+            "It divides the squares by H - 1. LayerNorm divides by H.": (
+                scaled / torch.sqrt(unbiased + eps) + bias
+            ),
+            "It leaves out the bias.": xhat,
+            "It multiplies the bias by the weight, too. Add the bias last.": xhat + weight * bias,
+        }
+    if name == SMALL:
+        return {
+            "It adds epsilon outside the root.": scaled / (torch.sqrt(variance) + eps) + bias,
+            "It leaves out epsilon.": scaled / torch.sqrt(variance) + bias,
+        }
+    return {}
 
 
 @checker
@@ -405,11 +449,17 @@ def check_half(function: Callable[[Tensor, Tensor, Tensor, float], Any]) -> str:
             raise NotYet("Your function should return a tensor of the shape of x.")
         if y.dtype != torch.float16:
             raise NotYet(f"The output should be float16, but is {y.dtype}.")
-        right = functional.layer_norm(x.double(), (32,), weight.double(), bias.double(), 1e-5)
-        if not y.isfinite().all() or (y.double() - right).abs().max() > 0.5:
-            raise NotYet(f"For {name}, the output is far off. In which dtype are the squares?")
-        allowed = 2.0**-10 * right.abs() + 2.0**-12
-        if ((y.double() - right).abs() > allowed).any():
-            told = f"For {name}, the last digits are wrong."
-            raise NotYet(f"{told} Do every step in float32, and round once, at the end.")
+        exact = (x.double(), weight.double(), bias.double())
+        right = functional.layer_norm(exact[0], (32,), *exact[1:], 1e-5)
+        if _within_rounding(y, right):
+            continue
+        for message, wrong in _half_mistakes(name, *exact, 1e-5).items():
+            if _within_rounding(y, wrong, 4.0):
+                raise NotYet(f"For {name}, the output is wrong. {message}")
+        far = 0.02 if name in FAR_OFF else 0.5  # in large rows, float16 alone can cost more
+        if not y.isfinite().all() or (y.double() - right).abs().max() > far:
+            raise NotYet(f"For {name}, {FAR_OFF.get(name, SQUARES)}")
+        told = f"For {name}, the last digits are wrong."
+        hint = " Subtract the mean before you square." if name == OFFSET else ""
+        raise NotYet(f"{told} Do every step in float32, and round once, at the end.{hint}")
     return "Every output is within the rounding of float16."

@@ -116,6 +116,35 @@ def half_squares(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return (weight.float() * centered * torch.rsqrt(variance + eps) + bias.float()).half()
 
 
+def in_float32(change: str) -> Callable[..., Tensor]:
+    """LayerNorm for float16, computed in float32, with a mistake."""
+
+    def function(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+        x, weight, bias = x.float(), weight.float(), bias.float()
+        centered = x - x.mean(-1, keepdim=True)
+        variance = x.var(-1, correction=change == "unbiased", keepdim=True)
+        root = torch.sqrt(variance + eps)
+        if change == "no epsilon":
+            root = torch.sqrt(variance)
+        if change == "outside":
+            root = torch.sqrt(variance) + eps
+        if change == "larger":
+            root = torch.sqrt(torch.clamp(variance, min=eps))
+        if change == "tiny":
+            root = torch.sqrt(variance + 1e-30)
+        if change == "variance":
+            root = root.square() + 1.0
+        if change == "one pass":
+            squares = x.square().mean(-1, keepdim=True)
+            root = torch.sqrt(squares - x.mean(-1, keepdim=True).square() + eps)
+        xhat = centered / root
+        if change == "scaled bias":
+            return (weight * (xhat + bias)).half()
+        return (weight * xhat + (0.0 if change == "no bias" else bias)).half()
+
+    return function
+
+
 def changed(layer: Any, x: Any, place: Any) -> Any:
     other = x.copy()
     other[place] += 1.0
@@ -169,6 +198,8 @@ RIGHT = [
     three.check_overflow(256),
     three.check_underflow(8),
     three.check_half(lambda *given: native(*(v.float() for v in given[:3]), given[3]).half()),
+    three.check_half(in_float32("")),
+    three.check_half(lambda x, *given: functional.layer_norm(x, (32,), *given)),
 ]
 
 
@@ -222,6 +253,15 @@ WRONG = [
     (three.check_underflow(7), "still positive"),
     (three.check_half(half_squares), "entries around 300, the output is far off"),
     (three.check_half(in_half), "last digits"),
+    (three.check_half(in_float32("unbiased")), "H - 1"),
+    (three.check_half(in_float32("no bias")), "leaves out the bias"),
+    (three.check_half(in_float32("scaled bias")), "multiplies the bias by the weight"),
+    (three.check_half(in_float32("variance")), "ordinary rows, the output is far off. Check"),
+    (three.check_half(in_float32("no epsilon")), "constant row, the variance is 0"),
+    (three.check_half(in_float32("outside")), "epsilon outside the root"),
+    (three.check_half(in_float32("tiny")), "leaves out epsilon"),
+    (three.check_half(in_float32("one pass")), "Subtract the mean before you square"),
+    (three.check_half(in_float32("larger")), "Where do you add epsilon?"),
     (three.check_half(lambda x, *_: x.float()), "should be float16"),
 ]  # fmt: skip
 
