@@ -97,7 +97,7 @@
         h("line", { x1: LEFT, y1: y(value), x2: RIGHT, y2: y(value), stroke: color.rule }),
         h("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted }, text),
       ]),
-      runs.map((run) => h("path", { d: run.map((value, block) => `M${at(value, block)}h0`).join(""), ...DOTS, stroke: tint })),
+      runs.map((run) => h("path", { d: run.map((value, block) => `M${x(block).toFixed(1)} ${y(value).toFixed(0)}h0`).join(""), ...DOTS, stroke: tint })),
       h("polyline", { points: runs[0].map((_, block) => at(middle(block), block)).join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-linejoin": "round" }),
     ];
   }

@@ -21,9 +21,9 @@ def shortened(svg: str) -> str:
     """A figure with shorter paths, for the pages.
 
     Positions keep hundredths of a point. Letters, which matplotlib draws on a grid with 6400 lines
-    per em, keep 800.
+    per em, keep 400: a step is a thirtieth of a pixel.
     """
-    svg = _GLYPH.sub(lambda m: f' d="{_relative(m[1], 1 / 8, 0)}" transform="scale(.125)"', svg)
+    svg = _GLYPH.sub(lambda m: f' d="{_relative(m[1], 1 / 16, 0)}" transform="scale(.25)"', svg)
     svg = _PATH.sub(lambda m: f' d="{_relative(m[1], 1, 2)}"', svg)
     return _MOVE.sub(lambda m: f"translate({_short(m[1])} {_short(m[2])})", svg)
 
