@@ -71,11 +71,15 @@ class Visit:
     errors: list[str] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
 
-    def read_through(self) -> None:
-        """Scroll to the end and back, so that everything that loads lazily is loaded."""
-        # The first scroll event lays out what was put off; a short page has nothing to scroll.
+    def lay_out(self) -> None:
+        """Lay out what's put off until the first scroll; before that, only its size is estimated."""
+        # A short page has nothing to scroll.
         self.page.evaluate("dispatchEvent(new Event('scroll'))")
         self.page.wait_for_function(LAID_OUT)
+
+    def read_through(self) -> None:
+        """Scroll to the end and back, so that everything that loads lazily is loaded."""
+        self.lay_out()
         self.page.evaluate(SCROLL)
         self.page.wait_for_load_state("networkidle")
 
