@@ -72,7 +72,7 @@ class Visit:
     loaded: set[str] = field(default_factory=set)
 
     def lay_out(self) -> None:
-        """Lay out what's put off until the first scroll; before that, only its size is estimated."""
+        """Lay out what is put off until the first scroll and has only an estimated size."""
         # A short page has nothing to scroll.
         self.page.evaluate("dispatchEvent(new Event('scroll'))")
         self.page.wait_for_function(LAID_OUT)
