@@ -1,1 +1,1 @@
-"""Scripts for what takes too long for a chapter, or differs between machines; see `__main__`."""
+"""Measurements that take too long for a chapter, or depend on the machine; see `__main__`."""

@@ -1,4 +1,6 @@
-"""Record measurements for the book: `make measure NAME=practice/speed/norms`; without NAME, all.
+"""Record measurements for the book: `make measure NAME=practice/speed/norms`.
+
+Without NAME, all of them are recorded.
 
 Each script is named after its record and has a function `measure()` that returns the measurements.
 A script that times code sets `PROCESSES`: it runs that many times, a few minutes apart, and the
@@ -6,8 +8,8 @@ records are pooled. How a process got its memory and which cores it runs on can 
 than anything that happens during the run, and the machine's load changes from minute to minute, so
 the spread within one process isn't enough.
 
-A script that needs a special machine has a function `missing()`, which returns what this one lacks,
-or None.
+A script that needs a special machine has a function `missing()`, which returns what this machine
+lacks, or None.
 """
 
 import argparse
@@ -54,7 +56,7 @@ def measure_again_and_again(name: str, processes: int, pause: float) -> None:
         subprocess.run([sys.executable, "-m", "benchmarks", name, "--once"], check=True)
         runs.append(measurements.read(name))
     more: dict[str, Any] = {
-        "allocator": runs[0].machine["allocator"],
+        **{key: runs[0].machine[key] for key in ("model", "caches", "allocator")},
         "load": max(run.machine["load"] for run in runs),
         "processes": processes,
     }

@@ -1,9 +1,9 @@
-"""Fair timing on an NVIDIA GPU: the ways take turns, each with a cold cache.
+"""Fair timing on an NVIDIA GPU: the functions take turns, each with a cold cache.
 
 A GPU works through a queue. Timing the Python call would measure how long it takes to fill the
-queue, so the GPU itself notes when a way begins and ends (CUDA events). Before each sample, a large
-tensor is overwritten: that evicts the way's data from the L2 cache, and takes long enough that
-Python can put the whole way into the queue.
+queue, so the GPU itself records when each function begins and ends (CUDA events). Before each
+sample, a large tensor is overwritten: that evicts the function's data from the L2 cache, and takes
+long enough for Python to put the whole function into the queue.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,14 +25,14 @@ def missing() -> str | None:
 
 
 def compare(ways: Mapping[str, Callable[[], Any]], rounds: int) -> list[Timing]:
-    """Time the `ways` in turn, and compare each with the first.
+    """Time the functions in `ways` in turn, and compare each with the first.
 
     Args:
-        ways: what to call, keyed by name.
-        rounds: how many samples each way gets.
+        ways: the functions to time, keyed by name.
+        rounds: how many samples to take of each.
 
     Returns:
-        One timing per way, in the same order.
+        One timing per function, in the same order.
     """
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     for way in ways.values():

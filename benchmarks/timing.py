@@ -1,17 +1,19 @@
 """Fair timing of several ways to compute the same thing, and a record of the measurements.
 
-The ways take turns, round after round, in one process, and are compared within a round: then other
-load on the machine slows all of them down. A ratio is the median over the rounds; its spread is
-their middle half.
+They take turns, round after round, in one process, and are compared within each round, so other
+load on the machine slows all of them down alike. A ratio is the median over the rounds; its spread
+is the middle half of them.
 """
 
 import os
+import re
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,6 +28,9 @@ ALLOCATOR = ":".join(
     ]
 )
 SAMPLE_SECONDS = 2e-3
+# Where Linux describes the processor.
+ABOUT = Path("/proc/cpuinfo")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 # The load average at the start reveals records from a busy machine.
 LOAD = round(os.getloadavg()[0], 1)
 QUIET = 1.0
@@ -35,12 +40,12 @@ WARM_UP_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one way took, and how that compares with the first way.
+    """How long one function took, and how that compares with the first one.
 
     Attributes:
-        name: what this way of computing it is called.
+        name: what the function is called.
         milliseconds: the median time of one call.
-        ratio: its time divided by the first way's time; the median over the rounds.
+        ratio: its time divided by that of the first one; the median over the rounds.
         low: a quarter of the ratios are below this.
         high: a quarter of the ratios are above this.
     """
@@ -53,9 +58,10 @@ class Timing:
 
 
 def busy() -> str | None:
-    """Return why this machine can't be timed now, or None: `missing` for a script that needs quiet.
+    """Return why this machine is too busy for timing, or None if it isn't.
 
-    A kernel that uses both cores can't be compared while something else uses one of them.
+    A script that needs a quiet machine uses this as its `missing`: a kernel that uses both cores
+    can't be compared while something else uses one of them.
     """
     load = os.getloadavg()[0]
     if load > QUIET:
@@ -75,7 +81,7 @@ def settle_allocator() -> None:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let torch compute with `count` threads inside the block."""
+    """Have torch use `count` threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -85,17 +91,17 @@ def threads(count: int) -> Iterator[None]:
 
 
 def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Timing]:
-    """Time the `ways` in turn, and compare each with the first.
+    """Time the functions in `ways` in turn, and compare each with the first.
 
     All of them get an untimed warm-up first.
 
     Args:
-        ways: what to call, keyed by name. Calls that take less than about two milliseconds
+        ways: the functions to time, keyed by name. Calls that take less than about two milliseconds
             are repeated within a sample.
-        rounds: how many samples each way gets.
+        rounds: how many samples to take of each.
 
     Returns:
-        One timing per way, in the same order.
+        One timing per function, in the same order.
     """
     _warm_up(ways)
     calls = {name: _calls_in_a_sample(way) for name, way in ways.items()}
@@ -104,7 +110,7 @@ def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Tim
     for _ in range(rounds):
         for name in order:
             samples[name].append(_sample(ways[name], calls[name]))
-        order.append(order.pop(0))  # so that no way always runs after the same one
+        order.append(order.pop(0))  # so that none always runs after the same one
     base = next(iter(samples.values()))
     return [summarize(name, seconds, base) for name, seconds in samples.items()]
 
@@ -120,9 +126,29 @@ def table(timings: Sequence[Timing]) -> str:
 
 
 def conditions() -> dict[str, Any]:
-    """Return what times depend on besides the machine: the allocator and the load average."""
+    """Return what times depend on besides the type of machine.
+
+    That's the model of the processor and the sizes of its caches (on Linux), the allocator, and the
+    load average.
+    """
     allocator = "settled" if os.environ.get("GLIBC_TUNABLES") == ALLOCATOR else "as it is"
-    return {"allocator": allocator, "load": LOAD}
+    return {"model": _model(), "caches": _caches(), "allocator": allocator, "load": LOAD}
+
+
+def _model() -> str:
+    found = re.search(r"model name\s*: (.+)", ABOUT.read_text()) if ABOUT.exists() else None
+    return found.group(1) if found else "unknown"
+
+
+def _caches() -> dict[str, str]:
+    """Return the sizes of the first core's caches, for example `{"L2 Unified": "1024K"}`."""
+    found = {}
+    for folder in sorted(CACHES.glob("index*")):
+        level, kind, size = (
+            (folder / name).read_text().strip() for name in ("level", "type", "size")
+        )
+        found[f"L{level} {kind}"] = size
+    return found
 
 
 def plain(value: Any) -> Any:
@@ -155,7 +181,7 @@ def _sample(way: Callable[[], Any], calls: int) -> float:
 
 
 def summarize(name: str, seconds: Sequence[float], base: Sequence[float]) -> Timing:
-    """Return the median of some samples, and their ratios to those of the first way."""
+    """Return the median of some samples, and their ratios to those of the first function."""
     ratios = [mine / others for mine, others in zip(seconds, base, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return Timing(name, 1e3 * statistics.median(seconds), middle, low, high)

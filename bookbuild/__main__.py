@@ -41,7 +41,8 @@ def _build(options: argparse.Namespace, root: Path) -> None:
     from bookbuild.book import Book
     from bookbuild.site.build import build
 
-    # Pages are trees of many small objects: with the default threshold, Python keeps collecting.
+    # Pages are trees of many small objects: with the default threshold, the garbage collector would
+    # run constantly.
     gc.set_threshold(200_000, 20, 100)
     build(Book(root), quiet=not options.verbose)
 

@@ -1,4 +1,4 @@
-"""Knows where everything in the book is, and which chapters it has."""
+"""Knows where everything in the book is, and which chapters the book has."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def new_chapter(book: Book, name: str) -> None:
     parts = sorted({chapter.name.partition("/")[0] for chapter in book.chapters})
     found = re.fullmatch(r"([a-z]+(?:-[a-z]+)*)/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)", name)
     if not found or found[1] not in parts:
-        expected = f"NAME=part/chapter in lowercase, the part one of {', '.join(parts)}"
+        expected = f"NAME=part/chapter in lowercase, where part is one of {', '.join(parts)}"
         raise BookError(f"expected {expected}, but got {name!r}")
     files = _files(book, name)
     there = [book.show(path) for path in files if path.exists()]

@@ -1,4 +1,4 @@
-"""Argument checks shared by all subpackages. Doesn't import torch; see `_check_tensors`."""
+"""Argument checks that don't need torch, shared by all subpackages; see also `_check_tensors`."""
 
 import math
 import numbers
@@ -19,14 +19,15 @@ def checked_real(value: Any, name: str, function: str, least: float = -math.inf)
         ValueError: `value` is infinite, NaN or below `least`.
     """
     number = _real(value, name, function)
-    if not (math.isfinite(number) and number >= least):
+    # Not math.isfinite, because torch.compile can't see inside it.
+    if not (-math.inf < number < math.inf and number >= least):
         bound = "" if least == -math.inf else f" and at least {least}"
         raise ValueError(f"{function}: expected {name} to be finite{bound}, but got {value!r}")
     return number
 
 
 def checked_eps(eps: Any, function: str) -> float:
-    """Return `eps` as a float, finite and at least 0; raise the errors of `checked_real`."""
+    """Return `eps` as a float, finite and at least 0; raise the same errors as `checked_real`."""
     return checked_real(eps, "eps", function, least=0)
 
 
@@ -76,8 +77,8 @@ def checked_shape(normalized_shape: Any, function: str) -> tuple[int, ...]:
     shape = checked_integers(normalized_shape, function)
     if not shape or min(shape) < 0:
         raise RuntimeError(
-            f"{function}: expected normalized_shape to have at least one size and no negative "
-            f"sizes, but got normalized_shape={shape}"
+            f"{function}: expected normalized_shape to have at least one dimension and no "
+            f"negative sizes, but got normalized_shape={shape}"
         )
     return shape
 

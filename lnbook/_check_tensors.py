@@ -46,8 +46,8 @@ def check_module(value: Any, name: str, function: str) -> None:
 def checked_sizes(normalized_shape: Any, function: str) -> tuple[int, ...]:
     """Return `normalized_shape`, a tuple or list of integers, as a tuple of Python ints.
 
-    Raises the errors of `checked_shape`, and TypeError for a single integer, as PyTorch's functions
-    do.
+    Raises the same errors as `checked_shape`, and TypeError for a single integer, as PyTorch's
+    functions do.
     """
     if not isinstance(normalized_shape, (tuple, list)):
         hint = f"; write ({normalized_shape},)" if isinstance(normalized_shape, int) else ""
@@ -139,6 +139,6 @@ def check_parameters(
 
 
 def autocasts(device: torch.device) -> bool:
-    """Return whether autocast is on; not every device supports it (`meta` doesn't)."""
+    """Return whether autocast is enabled; not every device supports it (`meta` doesn't)."""
     available = torch.amp.is_autocast_available(device.type)
     return available and torch.is_autocast_enabled(device.type)

@@ -1,4 +1,4 @@
-"""Stores the last run's results in build/mutation, to be able to retry only its survivors."""
+"""Stores the last run's results in build/mutation, so that only its survivors can be retried."""
 
 import json
 from collections.abc import Mapping

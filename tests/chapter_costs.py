@@ -48,7 +48,7 @@ def peak_of_kernel(cell: Any) -> int | None:
 
 
 class Recorder:
-    """Keeps what the chapters of one run cost."""
+    """Records what the chapters cost in one run."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
@@ -56,7 +56,7 @@ class Recorder:
         self.peaks: dict[str, int] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add what one part of one cell took."""
+        """Add the time that one part of a cell took."""
         path = report.nodeid.partition("::")[0]
         if not (path.startswith(FOLDER) and path.endswith(SUFFIX)):
             return
@@ -67,13 +67,13 @@ class Recorder:
                 self.peaks[name] = value
 
     def pytest_sessionfinish(self) -> None:
-        """Write it down."""
+        """Save the costs."""
         found = {name: costs.Cost(self.seconds[name], peak) for name, peak in self.peaks.items()}
         if found:
             costs.keep(self.book, found)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record where all reports come together, not in the workers."""
+    """Record costs where all reports come together, not in the workers."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(Book(config.rootpath)))

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell
@@ -11,36 +10,36 @@ from nbval.plugin import IPyNbCell
 from bookbuild.book import Book
 from bookbuild.outputs.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
 from lnbook._build import SILENCE
+from tests.helpers.this_book import BOOK
 
 os.environ[SILENCE] = "1"  # a progress bar would be one more output to compare
 
 pytest_plugins = ["tests.chapter_costs"]
 
-ROOT = Path(__file__).resolve().parents[1]
-
-# Triton exists for Linux only. Elsewhere, this chapter is read, not run.
+# Triton exists only for Linux. Elsewhere, this chapter is read, not run.
 collect_ignore = [] if find_spec("triton") else ["notebooks/practice/gpu-kernel.ipynb"]
 
 
 @pytest.fixture(scope="session")
 def book() -> Book:
-    return Book(ROOT)
+    return BOOK
 
 
 @pytest.fixture
 def book_style() -> Iterator[None]:
     """Draw as the chapters do."""
-    import matplotlib as mpl  # here, like torch below: the tests of the build load neither
+    import matplotlib as mpl  # imported here, like torch below: the build's tests need neither
 
-    from lnbook.notebook.style import RC_PARAMS
+    from lnbook.notebook.style import use_style
 
-    with mpl.rc_context(dict(RC_PARAMS)):
+    with mpl.rc_context():
+        use_style()
         yield
 
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Let torch compute with one thread."""
+    """Make torch use one thread."""
     import torch
 
     before = torch.get_num_threads()
@@ -50,12 +49,12 @@ def one_thread() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let nbval wait as long for a cell and its kernel as `make notebooks` does."""
+    """Make nbval wait as long for a cell and its kernel as `make notebooks` does."""
     config.option.nbval_cell_timeout = SECONDS_A_CELL
     config.option.nbval_kernel_startup_timeout = SECONDS_A_MESSAGE
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """The same for what a cell prints: nbval has no option for these 5 seconds."""
+    """Do the same for a cell's output: nbval has no option for its timeout of 5 seconds."""
     if isinstance(item, IPyNbCell):
         item.output_timeout = SECONDS_A_MESSAGE

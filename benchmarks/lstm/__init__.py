@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/lstm."""
+"""Measurements for the chapters in book/lstm."""

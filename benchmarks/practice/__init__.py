@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/practice."""
+"""Measurements for the chapters in book/practice."""

@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/start."""
+"""Measurements for the chapters in book/start."""

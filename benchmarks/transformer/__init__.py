@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/transformer."""
+"""Measurements for the chapters in book/transformer."""

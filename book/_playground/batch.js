@@ -28,7 +28,7 @@
     return { id: "batch", alt: "", size: 4, seed: 1, ...options };
   }
 
-  /** For each batch, the first feature of its examples; the example that is followed comes first. */
+  /** For each batch, the first feature of its examples, starting with the example that the figure tracks. */
   function batches({ size, seed }) {
     const others = draws(seed, BATCHES * SIZES[SIZES.length - 1]);
     return Array.from({ length: BATCHES }, (_, i) => [ROW[FEATURE], ...others.slice(i * 64, i * 64 + size - 1)]);

@@ -1,4 +1,4 @@
-"""The bugs: mistakes seen in real code, each put where the chapters use the formula most."""
+"""The known bugs: mistakes seen in real code, planted where chapters use the formula most."""
 
 from __future__ import annotations
 

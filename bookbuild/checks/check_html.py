@@ -70,7 +70,7 @@ class Pages:
         return self._of[path]
 
     def remember(self) -> None:
-        """Save the results of the pages that were used."""
+        """Save the results for the pages that were used."""
         if self._memory:
             found = {key: asdict(page) for key, page in self._found.items()}
             self._memory.write_text(json.dumps(found), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Checks the PDF for anything readers shouldn't see.
 
-Chromium cuts off whatever is too wide for a page, so the PDF doesn't show it:
-bookbuild/pdf/print.js checks for that before printing.
+Chromium cuts off whatever is too wide for a page, so it can't be found in the PDF;
+bookbuild/pdf/print.js checks for it before printing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def bookmarks(document: pypdfium2.PdfDocument) -> list[tuple[int, str]]:
 def _outline(document: pypdfium2.PdfDocument, printed: PrintedBook) -> Iterator[str]:
     found = {(depth, _letters(title)) for depth, title in bookmarks(document)}
     for entry in printed.entries:
-        # It's up to Chromium how a bookmark spells a formula in a heading.
+        # Chromium decides how a bookmark spells a formula in a heading.
         plain = entry.title.isascii() and entry.depth <= 1
         if plain and (entry.depth, _letters(entry.title)) not in found:
             yield f"has no bookmark '{entry.title}' at depth {entry.depth}"
@@ -61,7 +61,7 @@ def _letters(text: str) -> str:
 
 
 def _contents(document: pypdfium2.PdfDocument, printed: PrintedBook) -> Iterator[str]:
-    """Entries of the table of contents are in order, so their pages must be too."""
+    """Pages that are out of order: they must follow the order of the table of contents."""
     last = 0
     for entry in printed.entries:
         number = page_of(document, entry.anchor)

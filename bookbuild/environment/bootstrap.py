@@ -141,11 +141,11 @@ def torch_index(asked, platform, has_gpu, answers):
     if answers(CPU_INDEX):
         return CPU_INDEX, (
             "PyTorch: CPU-only build from {0}, since this machine has no NVIDIA GPU "
-            "(another: TORCH_INDEX=address, pip's own: TORCH_INDEX=default)"
+            "(for another index: TORCH_INDEX=address; for pip's own: TORCH_INDEX=default)"
         ).format(CPU_INDEX)
     return None, (
         "PyTorch: pip's own build, since {0} does not answer; with CUDA it takes several GB "
-        "(another: TORCH_INDEX=address)"
+        "(for another index: TORCH_INDEX=address)"
     ).format(CPU_INDEX)
 
 

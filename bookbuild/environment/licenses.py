@@ -18,11 +18,11 @@ from bookbuild.errors import BookError
 ONLY_LINUX = {"triton": "MIT License"}
 LONGEST_NAME = 60  # if the field "License" is longer, it's the license's text, not its name
 
-# Third-party parts of the pages: the name, which files, and the license.
+# Third-party parts of the pages: name, files and license.
 SHIPPED = [
     ("KaTeX", "`katex/`: its style sheet and fonts, reduced to the characters in use", "MIT"),
     ("Source Sans 3", "`fonts/`, subsets under a different name", "OFL-1.1"),
-    ("MiniSearch", "`minisearch/`: the index of the search", "MIT"),
+    ("MiniSearch", "`minisearch/`: the search index", "MIT"),
     ("reveal.js", "`reveal/`: shows the slides; its speaker view includes marked", "MIT"),
     ("Sphinx", "templates of pages; rules of `site.css`", "BSD-2-Clause"),
     ("sphinx-design", "`design-tabs.js`; rules of `site.css`", "MIT"),
@@ -47,6 +47,11 @@ Files under `_static/`; the license texts are next to them, in
 
 | from | what | license |
 | --- | --- | --- |
+"""
+FONTS = """
+The letters in figures come from the same typefaces, Source Sans 3 and KaTeX's, as five fonts that
+`lnbook` includes under different names, with [their license](lnbook/notebook/fonts/LICENSE.txt),
+OFL-1.1.
 """
 PACKAGES = """
 ## Packages used to build and test the book
@@ -78,7 +83,7 @@ def write(book: Book) -> None:
 def text(packages: Iterable[str]) -> str:
     """The list, for the packages with these names."""
     listed = [(name, license_of(name)) for name in packages]
-    return f"{HEAD}{_rows(SHIPPED)}{PACKAGES}{_rows(listed)}"
+    return f"{HEAD}{_rows(SHIPPED)}{FONTS}{PACKAGES}{_rows(listed)}"
 
 
 def _rows(entries: Iterable[tuple[str, ...]]) -> str:

@@ -28,7 +28,7 @@ def parse(text: str) -> Pins:
 
 
 def changes(old: Pins, new: Pins) -> Iterator[str]:
-    """One line for each package that was added, removed or changed its version."""
+    """One line for each package that was added or removed, or whose version changed."""
     names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     width = max(map(len, names), default=0)
     for name in names:

@@ -14,9 +14,9 @@ from bookbuild.environment import pins
 from bookbuild.environment.bootstrap import OLDEST, cause
 from bookbuild.errors import BookError
 
-# torch's CUDA builds install the first, at the versions that torch requires; the second belong to
-# the environment, not to the book. Triton is pinned: torch's CPU builds don't require it, and pip
-# would combine them with the newest.
+# The first group comes with torch's CUDA builds, at the versions that torch requires; the second
+# belongs to the environment, not to the book. Triton is pinned: torch's CPU builds don't require
+# it, so with them pip would install the newest one.
 NOT_PINNED = re.compile(r"(nvidia|cuda)\b|(pip|setuptools|wheel)$")
 UNREACHABLE = re.compile("error sending request|dns error|Failed to fetch|[Cc]onnection")
 
@@ -25,7 +25,8 @@ def newest(book: Book, packages: Sequence[str] = (), index: str = "") -> pins.Pi
     """The newest compatible versions for the oldest Python that the book supports.
 
     Args:
-        book: its pyproject.toml states the requirements, its constraints the current versions.
+        book: its pyproject.toml states the requirements, and its constraints state the current
+        versions.
         packages: upgrade only these and their dependencies; if empty, upgrade everything.
         index: the URL of an extra package index, for example torch's CPU builds.
 

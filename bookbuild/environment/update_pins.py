@@ -23,7 +23,7 @@ def update_pins(book: Book, packages: Sequence[str] = (), index: str = "") -> No
 
     Raises:
         BookError: if there are uncommitted changes, a package isn't pinned, the package index
-            can't be reached, or no versions are compatible. Nothing has been written then.
+            can't be reached, or no versions are compatible. In all these cases, nothing is written.
     """
     _refuse_changes(book)
     old = pins.read(book.constraints)

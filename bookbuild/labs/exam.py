@@ -26,7 +26,7 @@ class ExamQuestion:
         minutes: the time that a prepared student needs.
         asks: the question, in Markdown.
         solution: the worked solution, in Markdown.
-        values: the numbers of the solution, for a test.
+        values: the numbers in the solution, which a test checks.
     """
 
     name: str
@@ -42,7 +42,7 @@ def read(path: Path, shown: str) -> tuple[ExamQuestion, ...]:
     """Read and check the questions, in the order of their kinds.
 
     Raises:
-        BookError: if a question lacks something, or its name occurs twice.
+        BookError: if a question is incomplete, or two questions have the same name.
     """
     given = tomllib.loads(path.read_text(encoding="utf-8")).get("questions", [])
     problems, names = [], [one.get("name") for one in given]
@@ -66,8 +66,8 @@ def as_markdown(questions: Iterable[ExamQuestion], *, solutions: bool) -> str:
     what = "questions with solutions" if solutions else "questions"
     lines = [
         f"# Layer normalization: {len(questions)} exam {what}",
-        "From the course on layer normalization, licensed CC BY 4.0. A prepared student needs "
-        "about the minutes given. $\\gamma$ and $\\beta$ are scale and shift, $\\epsilon$ is the "
+        "From the course on layer normalization, licensed CC BY 4.0. The times are about what a "
+        "prepared student needs. $\\gamma$ and $\\beta$ are scale and shift, $\\epsilon$ is the "
         "number under the root, and variances are biased (divided by the number of values) "
         "unless the question says otherwise.",
     ]

@@ -67,7 +67,7 @@ def parts(lab: Chapter) -> list[tuple[str, int, int]]:
 
 
 def points_of(lab: Chapter) -> dict[str, int]:
-    """The points of each check in a lab, by its name."""
+    """The points of each check in a lab, keyed by the check's name."""
     about = [cell.metadata.get("lab", {}) for cell in lab.code_cells]
     return {one[CHECK]: one["points"] for one in about if CHECK in one}
 
@@ -140,7 +140,7 @@ def _plain(
     head, _, rest = top.source.partition("\n\n")
     how = (
         f"> **To run it**, use Python 3.11 or newer and install the course's package, `lnbook`: "
-        f"{install_lnbook(repository)}. It brings {_listed(comes_with_lnbook(book))}."
+        f"{install_lnbook(repository)}. It comes with {_listed(comes_with_lnbook(book))}."
     )
     top.source = f"{head}\n\n{how}\n\n{rest}"
     nbformat.validate(plain)
@@ -153,7 +153,7 @@ def _listed(names: set[str]) -> str:
 
 
 def nbgrader_metadata(about: dict[str, Any]) -> dict[str, Any]:
-    """The metadata that nbgrader reads, for the cell of an answer or of a check."""
+    """The metadata that nbgrader reads, for an answer cell or a check cell."""
     if ANSWER in about:
         return {
             "grade": False,

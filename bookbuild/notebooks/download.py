@@ -31,7 +31,7 @@ def plain_notebook(
         install: Markdown that says how to run the notebook; goes below the title.
 
     Raises:
-        BookError: if a cell would miss a name that a dropped cell defines.
+        BookError: if a cell uses a name that only a dropped cell defines.
     """
     notebook: NotebookNode = nbformat.v4.new_notebook()
     notebook.metadata["kernelspec"] = executed.metadata["kernelspec"]
@@ -64,7 +64,7 @@ def plain_notebook(
 
 
 def _check_names(executed: NotebookNode, plain: NotebookNode) -> None:
-    """Check that the notebook has no undefined names that the chapter does not have, too."""
+    """Check that every name undefined in the notebook is also undefined in the chapter."""
     before, after = (
         undefined(cell.source for cell in code_cells(notebook)) for notebook in (executed, plain)
     )
@@ -119,7 +119,7 @@ def _kept(executed: NotebookNode) -> list[NotebookNode]:
 
 
 def _plain_code(executed: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
-    """The code cells that a reader needs, by their numbers in the chapter."""
+    """The code cells that a reader needs, keyed by their number in the chapter."""
     places = [n for n, cell in enumerate(executed.cells) if cell.cell_type == "code"]
     found = code_cells(executed)
     hidden = ["remove-cell" in cell.metadata.get("tags", []) for cell in found]

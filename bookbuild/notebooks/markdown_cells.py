@@ -1,8 +1,7 @@
 """Writes a resolved page as plain Markdown and numbered code cells, for Jupyter without MyST.
 
-The doctree contains what the source only refers to: numbers of figures and equations, pasted
-results, titles of links. A node that this writer doesn't know stops the build, so nothing gets
-lost silently.
+The doctree contains what the source only refers to: figure and equation numbers, pasted results,
+link titles. A node that this writer doesn't know stops the build, so nothing is lost silently.
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ class PageWriter:
         number = self._number(node, "displaymath", name=False) if node.get("label") else ""
         if number:
             lines.append(rf"\tag{{{number}}}")
-        # In a list or a quote, a formula with several lines would swallow their markers.
+        # In a list or a quote, a formula on several lines would swallow the markers.
         joint = " " if self._one_line else "\n"
         yield joint.join(["$$", *lines, "$$"])
 
@@ -245,7 +244,7 @@ class PageWriter:
             yield from self._content(part)
 
     def _block_solution_node(self, node: nodes.Element) -> Iterator[Block]:
-        """Folded text or, if it has code cells, which text can't contain, a folded heading."""
+        """A solution as folded text, or under a folded heading if it has code cells."""
         title, *content = node.children
         target = self.inline(title.children[1:]) or self.inline(title.children)
         label = f"Solution to {target.strip()}"

@@ -92,7 +92,7 @@ def for_readers(chapter: Chapter, executed: NotebookNode) -> NotebookNode:
 
 
 def ensure(book: Book, chapters: Sequence[Chapter] | None = None) -> dict[str, NotebookNode]:
-    """An executed notebook for every chapter; those without valid outputs are executed now.
+    """An executed notebook for every chapter; chapters without valid outputs are executed now.
 
     Args:
         book: the book.

@@ -44,7 +44,7 @@ def show(book: Book) -> None:
 
 
 def difference(old: NotebookNode, new: NotebookNode) -> Iterator[str]:
-    """The output lines that differ, each cell with its number and first line."""
+    """The output lines that differ, below each cell's number and first line."""
     before, after = code_cells(old), code_cells(new)
     for number in range(max(len(before), len(after))):
         was = list(shown(before[number])) if number < len(before) else []

@@ -63,9 +63,9 @@ def pins(book: Book) -> dict[str, str]:
 def package_digest(book: Book, chapter: Chapter) -> str:
     """The digest of the code in the lnbook modules that a chapter imports, directly or indirectly.
 
-    Docstrings and comments don't count. Measurements that the chapter or one of these modules names
-    do, and so do the colors and styles that figures are drawn with, but not the shades in which the
-    site shows them.
+    Docstrings and comments don't count. Measurements named in the chapter or in one of these
+    modules do, and so do the fonts, colors and styles that figures are drawn with, but not the
+    shades in which the site shows them.
     """
     found = modules(book, chapter)
     texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}
@@ -83,6 +83,9 @@ def package_digest(book: Book, chapter: Chapter) -> str:
         used[palette.name] = {
             name: shades["drawn"] for name, shades in colors.items() if "drawn" in shades
         }
+    for font in (book.package / "notebook" / "fonts").glob("*.ttf"):
+        if font.name in named:
+            used[font.name] = hashlib.sha256(font.read_bytes()).hexdigest()
     return digest({name: code_only(text) for name, text in texts.items()} | used)
 
 
@@ -93,7 +96,7 @@ def code_only(source: str) -> str:
     versions of Python.
     """
     lines = source.splitlines()
-    kept = set()  # the lines of strings: a blank line counts there
+    kept = set()  # lines inside strings, where blank lines count
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             lines[token.start[0] - 1] = token.line[: token.start[1]].rstrip()
@@ -111,7 +114,7 @@ def code_only(source: str) -> str:
 def _docstring_lines(
     node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
 ) -> tuple[int, int]:
-    """The first line of a docstring and the one after it, counted from 0; equal without one."""
+    """A docstring's first line and the line after its last, from 0; equal if there's none."""
     if ast.get_docstring(node, clean=False) is None:
         return 0, 0
     text = node.body[0]
@@ -165,8 +168,8 @@ def _imports(source: str, package: str = "") -> set[str]:
 def _files(package: Path, name: str) -> Iterator[tuple[str, Path]]:
     """The modules that run when a dotted name is imported, each with its file.
 
-    The last part may be a function or a class; then its module counts. A bare `import lnbook` could
-    lead anywhere, so it counts as importing the whole package.
+    The last part may be a function or a class; in that case, the module that contains it is listed.
+    A bare `import lnbook` could lead anywhere, so it counts as importing the whole package.
     """
     parts = name.split(".")
     if parts[1:] in ([], ["*"]):

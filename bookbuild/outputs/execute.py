@@ -21,8 +21,8 @@ from bookbuild.errors import BookError
 from bookbuild.outputs.digest import outputs_digest, package_digest, source_digest
 from lnbook._build import SILENCE
 
-# Timeouts, also for comparing references (tests/conftest.py). The slowest cell takes 25 s on an
-# idle machine, and several times as long on a busy one or with rounding noise.
+# Timeouts, also used for comparing references (tests/conftest.py). The slowest cell takes 25 s on
+# an idle machine, and several times as long on a busy one or with rounding noise.
 SECONDS_A_CELL = 1800
 SECONDS_A_MESSAGE = 300  # for a kernel to start, or to send a cell's output
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

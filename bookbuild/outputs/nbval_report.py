@@ -30,7 +30,7 @@ class Difference:
         cell: its name, in nbval's numbering: Cell 0 is the first code cell.
         what: what happened, in a few words.
         tells: whether the cell ran to its end or raised an exception. If the kernel died or the
-            cell timed out, there's no telling what it would have shown.
+            cell timed out, there's no way to tell what it would have shown.
         details: what nbval printed about it.
     """
 

@@ -23,7 +23,7 @@ def make_pdf(book: Book) -> Path:
     """Print the built site, and check the result.
 
     Raises:
-        BookError: if Chromium is missing or the PDF has faults.
+        BookError: if Chromium is missing or the PDF fails its checks.
     """
     start = time.perf_counter()
     print("Printing the book as PDF", flush=True)

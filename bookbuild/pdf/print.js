@@ -1,21 +1,22 @@
 /**
- * Prepares the printed book: makes what is too wide fit, and tells what cannot be made to fit.
+ * Prepares the printed book: shrinks anything too wide, and reports what can't be made to fit.
  *
- * Evaluated by bookbuild.pdf.build, not loaded by any page. Gives a list of problems; none if empty.
+ * Evaluated by bookbuild.pdf.build, not loaded by any page. Returns a list of problems, empty if
+ * there are none.
  */
 (async () => {
-  const SMALLEST = 0.72; // of the size of the text: what is smaller is hard to read
+  const SMALLEST = 0.72; // of the text's size: anything smaller is hard to read
   await document.fonts.load("1em KaTeX_Main");
   await document.fonts.ready;
   await Promise.all([...document.images].map((image) => image.decode().catch(() => {})));
 
-  /** The width that an element may take: that of the block it stands in, without padding. */
+  /** The width available to an element: that of the block that contains it, without padding. */
   const room = (element) => {
     const style = getComputedStyle(element);
     return element.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   };
 
-  /** Make an element smaller until its content fits, but not smaller than can be read. */
+  /** Shrink an element until its content fits, but keep it readable. */
   const shrink = (element, width, available) => {
     if (width <= available + 0.5) return;
     const size = parseFloat(getComputedStyle(element).fontSize);
@@ -23,12 +24,12 @@
     element.style.fontSize = `${size * factor}px`;
   };
 
-  // All widths are read before any is changed: to alternate would lay out the book each time.
+  // Read all widths before changing any: alternating would lay out the whole book every time.
   const jobs = [];
   for (const display of document.querySelectorAll(".katex-display")) {
     const formula = display.querySelector(".katex");
     const html = display.querySelector(".katex-html");
-    // Lines of a formula break by themselves, and then the widest part of one counts.
+    // A formula's lines can wrap, so only the widest part of each counts.
     const lines = display.querySelector(".ln-lines");
     const bases = [...display.querySelectorAll(".katex-html > .base, .katex-html > .tag")];
     const widest = lines ? Math.max(lines.scrollWidth, lines.getBoundingClientRect().width) : bases.reduce((sum, base) => sum + base.getBoundingClientRect().width, 0);
@@ -52,7 +53,7 @@
   for (const image of document.images) {
     if (!image.naturalWidth) problems.push(`an image cannot be shown: ${image.getAttribute("src")}`);
   }
-  // What is too wide would be cut off at the margin of the page, and be missing in the PDF.
+  // Anything too wide would be cut off at the page's margin, and be missing from the PDF.
   const isTooWide = (element) => element.clientWidth > 0 && element.scrollWidth > element.clientWidth + 1;
   const left = document.body.getBoundingClientRect().left - 1;
   for (const article of document.querySelectorAll("article, nav")) {

@@ -21,7 +21,8 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 
 WEB = Path(__file__).parent
-# Pages for searching, which are useless on paper, and the figures, which the chapters show anyway.
+# Search pages, which are useless on paper, and the gallery, whose figures the chapters already
+# show.
 LEFT_OUT = ("genindex", "search", "gallery")
 HIGHEST, LOWEST = 1, 6
 # Parts for the screen only: navigation, controls, dark variants of figures, folded drawing code.
@@ -254,7 +255,7 @@ def _contents(entries: list[Entry]) -> Tag:
 
 
 def _styles(book: Book, to: Path) -> str:
-    """The style sheet for print; it differs from the site's but sets formulas in the same way."""
+    """The style sheet for print; it differs from the site's but sets formulas the same way."""
     katex = book.source / "_static" / "katex" / "katex.min.css"
     relative = posixpath.relpath(katex.resolve().as_posix(), to.resolve().as_posix())
     code = HtmlFormatter(style="a11y-high-contrast-light").get_style_defs(".highlight")

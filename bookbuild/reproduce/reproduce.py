@@ -71,7 +71,7 @@ def run(book: Book, setting: Setting, chapters: Sequence[Chapter]) -> dict[str, 
     Raises:
         BookError: if a kernel ran without the noise it should have had.
     """
-    # With more threads than cores, threads wait for each other: many times slower.
+    # With more threads than cores, threads wait for each other, which is many times slower.
     at_once = max(1, (os.cpu_count() or 1) // (setting.threads or 1))
     references = [book.show(book.reference(chapter)) for chapter in chapters]
     with setting.environment(Path(noise.__file__).parents[3]) as variables:

@@ -92,7 +92,7 @@ def named(names: Sequence[str]) -> list[Setting]:
     """The settings with these names, or all settings if there are no names.
 
     Raises:
-        BookError: if this processor doesn't have a setting with one of the names.
+        BookError: if a name isn't the name of a setting that this processor supports.
     """
     known = settings()
     unknown = [name for name in names if name not in known]

@@ -1,10 +1,10 @@
-"""The rules by which a browser judges the numbers that a reader enters, from a checker.
+"""Turns a checker into rules that a browser can use to judge what a reader enters.
 
 A checker reads its arguments with `as_array` or `as_count`, and passes them to `judge` along with
 the right answer and those of common mistakes; or it passes them to `judge_choice` or
-`judge_letters`. Calling it once with blanks, while these functions write down what they're given,
-yields its rules. A checker that computes with its
-arguments in any other way has no such rules: its exercise is done in the notebook.
+`judge_letters`. Calling it once with blanks, while these functions record what they're given,
+yields its rules. A checker that does anything else with its arguments has no such rules, so its
+exercise is done in the notebook.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lnbook.chapters.shared.checker import NotYet, Verdict
 
 __all__ = ["FIELDS", "answer_rules"]
 
-FIELDS = ("read", "choose", "letters")  # the steps that need a field, each with the name of it
+FIELDS = ("read", "choose", "letters")  # the keys under which a step names its field
 
 
 class NoRulesError(Exception):
-    """The checker does more than reading and judging its arguments."""
+    """The checker does more than read and judge its arguments."""
 
 
 @dataclass(eq=False)
@@ -44,10 +44,10 @@ class Blank:
 
 
 def answer_rules(check: Callable[..., Verdict], names: Sequence[str]) -> dict[str, Any] | None:
-    """The rules of a checker, as JSON: `steps` in their order, then `praise`.
+    """The rules of a checker, as JSON: `steps` in order, then `praise`.
 
     A step reads a field (`read`, `what`, `shape`, `whole`: only whole numbers), judges one or more
-    of these (`judge`, `expected`, `mistakes`, `otherwise`, `tolerance`, `relative`), or does both,
+    of these (`judge`, `expected`, `mistakes`, `otherwise`, `tolerance`, `relative`), or does both
     for a choice (`choose`, `name`, `replies`: null for what's right) or for letters (`letters`,
     `reasons`).
 
@@ -56,7 +56,7 @@ def answer_rules(check: Callable[..., Verdict], names: Sequence[str]) -> dict[st
         names: its arguments, in the order in which readers fill them in.
 
     Returns:
-        The rules; None if the checker does more than reading and judging.
+        The rules; None if the checker does more than read and judge.
 
     Example:
         >>> from lnbook.chapters.shared.checker import as_array, checker, judge

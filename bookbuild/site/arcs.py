@@ -1,4 +1,4 @@
-"""Arcs beside a list, each from a row to a later row that depends on it."""
+"""Arcs next to a list, each from a row to a later row that depends on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Arc:
     Attributes:
         start: the row it comes from, counted from 0.
         end: the row it leads to.
-        path: the arc for an SVG, in rows. Row 0 has its middle at a height of 0.5.
+        path: the arc for an SVG, in rows. The middle of row 0 is at height 0.5.
     """
 
     start: int
@@ -30,7 +30,7 @@ def arcs(links: Iterable[tuple[int, int]]) -> list[Arc]:
         links: pairs of rows; the first one is above the second.
 
     Raises:
-        ValueError: a chapter builds on a later one.
+        ValueError: if a row depends on a later one.
 
     Example:
         >>> arcs([(0, 2)])[0].path

@@ -24,7 +24,7 @@ def build(book: Book, *, quiet: bool = True) -> None:
     """Build the site with warnings as errors, optionally print it, and check every page.
 
     Raises:
-        BookError: if a chapter fails, Sphinx warns, or the site or the PDF has faults.
+        BookError: if a chapter fails, Sphinx warns, or the site or the PDF fails its checks.
     """
     start = time.perf_counter()
     printing = bool(os.environ.get(PDF_VARIABLE))

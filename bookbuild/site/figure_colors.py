@@ -1,7 +1,7 @@
-"""Turns a figure (an SVG file) into the two that the site shows, for light and for dark mode.
+"""Turns a figure (an SVG file) into the site's two versions, one for light and one for dark mode.
 
 Both have the same shapes, in fewer bytes. Each drawing color in `lnbook/notebook/palette.toml`
-becomes the shade listed there. Any other color is an error, so no figure is dark only in part. In
+becomes the shade listed there. Any other color is an error, so no figure is only partly dark. In
 heat maps, which are raster images, dark mode inverts the lightness and keeps the hues.
 """
 

@@ -49,7 +49,7 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """A name that says more than the label does alone, such as `geometry-in-space`."""
+        """A name that says more than the label alone, such as `geometry-in-space`."""
         chapter = self.chapter.rpartition("/")[2]
         return self.name if self.name.startswith(f"{chapter}-") else f"{chapter}-{self.name}"
 
@@ -96,7 +96,7 @@ def write_all(figures: Iterable[Figure], folder: Path, memory: Path) -> None:
     Args:
         figures: the figures.
         folder: for their files.
-        memory: a file that remembers what the PNGs were drawn from, since drawing takes long.
+        memory: a file that remembers what the PNGs were drawn from, since drawing them is slow.
 
     Raises:
         ValueError: if a figure can't be drawn.

@@ -17,7 +17,7 @@ def shrink(folder: Path, letters: Iterable[str], bold: Iterable[str], css: str) 
     """Reduce each font in a folder to some characters; delete fonts that the CSS doesn't name.
 
     Args:
-        folder: what has the fonts.
+        folder: contains the fonts.
         letters: the characters of all formulas.
         bold: the upright bold ones among them.
         css: the style sheet that names the fonts.

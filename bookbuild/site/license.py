@@ -1,4 +1,4 @@
-"""Says under which license the figures are, on the page and in the files."""
+"""States the license of the figures, on the page and in the files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ CREATOR = "The contributors to the Layer Normalization course"
 IN_CAPTION = (
     f'<p class="ln-figure-license"><a rel="license noopener" href="{ADDRESS}">{NAME}</a></p>'
 )
-# Who opens the file alone still learns whose it is: https://wiki.creativecommons.org/wiki/XMP
+# Someone who opens only the file can still see whose it is:
+# https://wiki.creativecommons.org/wiki/XMP
 IN_FILE = (
     '<metadata><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
     'xmlns:cc="http://creativecommons.org/ns#" xmlns:dc="http://purl.org/dc/elements/1.1/">'

@@ -11,7 +11,7 @@ from lxml import html
 from lxml.html import HtmlElement
 
 TERM, SYMBOL, WORK, EQUATION, FIGURE = "Glossary", "Symbol", "Cited work", "Equation", "Figure"
-# A card shows something else of its target than the page does.
+# Parts of a target that its card doesn't show.
 DROPPED = "|".join(
     (
         ".//a[contains(@class,'headerlink')]",
@@ -25,10 +25,10 @@ Snippets = dict[str, dict[str, list[str]]]
 
 
 def snippets(folder: Path, names: list[str]) -> Snippets:
-    """For each page, the kind and the HTML of everything on it that links with cards lead to.
+    """For each page, the kind and the HTML of everything on it that has a preview card.
 
-    URLs in the HTML are relative to the site's root. Links in it become plain text: a card is read,
-    not used.
+    URLs in the HTML are relative to the site's root. Links in it become plain text, since a card is
+    only for reading.
     """
     read = {
         name: html.document_fromstring((folder / f"{name}.html").read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ def _targets(name: str, page: HtmlElement) -> list[tuple[str, str]]:
 
 
 def _snippet(name: str, page: HtmlElement, anchor: str) -> list[str] | None:
-    """The kind and the HTML of one target; None if it's of a kind without cards."""
+    """The kind and the HTML of one target; None if targets of its kind have no preview card."""
     target = page.get_element_by_id(anchor, None)
     if target is None:
         return None
@@ -67,7 +67,7 @@ def _snippet(name: str, page: HtmlElement, anchor: str) -> list[str] | None:
     if target.tag == "dt" and anchor.startswith("term-"):
         title = f"<p class='ln-card-title'>{_inner(name, target)}</p>"
         meaning = target.getnext()
-        while meaning is not None and meaning.tag == "dt":  # several words for one thing
+        while meaning is not None and meaning.tag == "dt":  # synonyms that share a definition
             meaning = meaning.getnext()
         return None if meaning is None else [TERM, title + _inner(name, meaning)]
     if target.tag == "tr" and anchor.startswith("symbol-"):

@@ -26,8 +26,8 @@ from PIL.PngImagePlugin import PngInfo
 from bookbuild.site import license as licenses
 from bookbuild.site.figure_colors import SVG, XLINK
 
-POINTS = 72  # an inch
-# What matplotlib's SVG starts with, and what SVG assumes.
+POINTS = 72  # per inch
+# The style that matplotlib's SVG starts with, and SVG's defaults.
 INHERITED = {"fill": "#000000", "stroke": "none", "stroke-width": "1", "stroke-linecap": "butt"}
 JOINED = {"stroke-linejoin": "round"}
 NOT_DRAWN = ("defs", "metadata", "style", "clipPath", "pattern")
@@ -42,7 +42,7 @@ _CODES = {"M": [Path.MOVETO], "L": [Path.LINETO], "Q": [Path.CURVE3] * 2, "C": [
 class _State:
     """What an element inherits: its transformation, its style, and how it's clipped.
 
-    Transformations are 3 by 3 matrices: matplotlib's own are too slow for every letter.
+    Transformations are 3 by 3 matrices: matplotlib's own are too slow to use for every letter.
     """
 
     transform: np.ndarray
@@ -72,7 +72,7 @@ def png(svg: str, dpi: int, background: str) -> bytes:
 
 
 class _Drawing:
-    """A figure on its way onto a canvas."""
+    """A figure that's being drawn on a canvas."""
 
     def __init__(self, root: ET.Element, dpi: int, background: str) -> None:
         _, _, width, height = _numbers(root.get("viewBox", ""))
@@ -156,6 +156,7 @@ class _Drawing:
             context.set_clip_path(inside)
         if style["stroke"] == "none":
             context.set_linewidth(0)
+            context.set_snap(False)  # snapping would make a letter's thin bars vanish
         fill = style["fill"]
         face = None if fill == "none" else to_rgba(fill, _opacity(style, "fill"))
         self._renderer.draw_path(context, path, self._upright(state.transform), face)
@@ -202,7 +203,7 @@ class _Drawing:
         return context
 
     def _upright(self, transform: np.ndarray) -> Affine2D:
-        """The renderer counts pixels from the bottom."""
+        """A transformation for the renderer, which counts pixels from the bottom."""
         return Affine2D(_moved(0, self._size[1]) @ _scaled(1, -1) @ transform)
 
     def _image(self, element: ET.Element, state: _State) -> None:
@@ -251,7 +252,7 @@ def _style(text: str) -> dict[str, str]:
 
 
 def _transform(text: str) -> np.ndarray:
-    """What a `transform` attribute says; the last one in the list applies first."""
+    """The matrix for a `transform` attribute, whose last transformation applies first."""
     whole = np.eye(3)
     for name, given in _TRANSFORM.findall(text):
         numbers = _numbers(given)

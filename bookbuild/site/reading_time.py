@@ -25,10 +25,10 @@ SECONDS = {"line of code": 12, "formula": 2, "equation": 15, "figure": 25}
 MINUTES_PER_EXERCISE = 7
 ROUND = 5
 
-# Tags of cells whose code readers don't see, and of those whose output they don't see.
+# Tags of cells with hidden code, and of cells with hidden output.
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 NO_OUTPUT = {"hide-output", "hide-cell", "remove-output", "remove-cell"}
-# Doesn't count as reading: folded parts, and exercises, whose time is counted separately.
+# These don't count as reading: folded parts, and exercises, whose time is counted separately.
 UNTIL = {
     "exercise-start": "exercise-end",
     "solution-start": "solution-end",

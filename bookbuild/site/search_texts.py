@@ -1,7 +1,7 @@
 """Collects what the search can find: every section, term, work, exercise and object of a site.
 
-The texts come from the built pages, so a reader finds what a reader sees. Left out are outputs and
-whatever would spoil an exercise: hints and solutions.
+The texts come from the built pages, so readers can find what they can see. Outputs are left out,
+and so are hints and solutions, which would spoil exercises.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SKIPPED_CLASSES = {
     *("cell_output", "solution", "hint", "ln-letters", "ln-map", "ln-tracks", "ln-progress"),
     *("ln-chapter-head", "ln-chapter-end", "ln-cite", "ln-figure-license", "exercise-list"),
     *("ln-answers", "ln-answers-elsewhere"),
-    "ln-gallery",  # its captions are those of the chapters
+    "ln-gallery",  # its captions come from the chapters
 }
 SUBSCRIPTS = str.maketrans("0123456789+-=aeioruvxjhklmnpst", "₀₁₂₃₄₅₆₇₈₉₊₋₌ₐₑᵢₒᵣᵤᵥₓⱼₕₖₗₘₙₚₛₜ")
 SUPERSCRIPTS = str.maketrans("0123456789+-\N{MINUS SIGN}nTd", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ⁿᵀᵈ")
@@ -65,7 +65,7 @@ class Found:
     _parts: list[str] = field(default_factory=list)
 
     def close(self) -> None:
-        """Make one text of all parts."""
+        """Join all parts into one text."""
         text = LABEL.sub(" ", "".join(self._parts)).strip()
         self.text = re.sub(r" ([.,;:!?)\]])", r"\1", text)
 
@@ -116,7 +116,7 @@ def plain(element: HtmlElement) -> str:
 
 
 def _walk(element: HtmlElement, into: Found, found: list[Found]) -> None:
-    """Add the text of an element to what it belongs to, and what begins inside it to `found`."""
+    """Add an element's text to the entry it belongs to, and entries inside it to `found`."""
     into._parts.append(element.text or "")
     for child in element:
         if isinstance(child.tag, str):
@@ -142,7 +142,7 @@ def _child(child: HtmlElement, into: Found, found: list[Found]) -> None:
 
 
 def _begun(child: HtmlElement, classes: set[str], into: Found, found: list[Found]) -> Found:
-    """What an element's text belongs to: to something that begins with it, or to `into`."""
+    """What an element's text belongs to: something that begins with it, or else `into`."""
     if child.tag == "section" and child.get("id"):
         heading = next((part for part in child if part.tag in HEADINGS), None)
         if heading is None or heading.tag == "h1":
@@ -175,7 +175,7 @@ def _begun(child: HtmlElement, classes: set[str], into: Found, found: list[Found
 def _title_of_work(entry: str) -> str:
     """The title in an entry of the bibliography: what follows the authors' names."""
     text = " ".join(entry.split())
-    # A period after a capital is an initial's; the authors end with the first other one.
+    # A period after a capital ends an initial; the first other period ends the authors' names.
     parts = re.split(r"(?<![A-Z])\. ", text, maxsplit=2)
     return parts[1].strip(" .") if len(parts) > 1 else text
 
@@ -190,7 +190,7 @@ def _definitions(items: HtmlElement, found: list[Found], kind: str, around: Foun
                 now.more[name.rpartition(".")[0].replace(".", " ")] = None
             found.append(now)
         elif part.tag == "dd" and now is not None:
-            # Of an object, what it does; the parameters come below.
+            # For an object, only the first paragraph, which says what it does.
             shown = part if kind == TERM else part.find("./p")
             if shown is not None:
                 _walk(shown, now, found)

@@ -1,4 +1,4 @@
-"""Makes the paths of a figure shorter: the same points, each relative to the one before.
+"""Makes a figure smaller: short names, and paths in which each point is relative to the last one.
 
 Figures are mostly letters, drawn as paths. Differences between neighboring points have fewer digits
 than positions. Each is a difference of rounded positions, so rounding errors don't add up.
@@ -7,6 +7,8 @@ than positions. Each is a difference of rounded positions, so rounding errors do
 from __future__ import annotations
 
 import re
+from itertools import count, product
+from string import ascii_lowercase
 
 # What matplotlib writes; all other paths stay as they are.
 _PATH = re.compile(r' d="(M[MLQCz\d. -]*)"')
@@ -14,18 +16,23 @@ _GLYPH = re.compile(_PATH.pattern + r' transform="scale\(0\.015625\)"')
 _MOVE = re.compile(r"translate\(([\d.-]+) ([\d.-]+)\)")
 _COMMAND = re.compile(r"([MLQCz])([^MLQCz]*)")
 _NUMBER = re.compile(r"-?\d*\.?\d+")
+_NAME = re.compile(r' id="([\w.-]+)"')
+_NAMED = re.compile(r'( id="|href="#|url\(#)([\w.-]+)')
 _COUNTS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # numbers in a step of each command
 
 
 def shortened(svg: str) -> str:
-    """A figure with shorter paths, for the pages.
+    """A figure with shorter paths and names, for the pages.
 
-    Positions keep hundredths of a point. Letters, which matplotlib draws on a grid with 6400 lines
-    per em, keep 400: a step is a thirtieth of a pixel.
+    Positions are rounded to hundredths of a point. Letters, which matplotlib draws on a grid with
+    6400 lines per em, are rounded to 160 lines per em: a step is a tenth of a pixel.
     """
-    svg = _GLYPH.sub(lambda m: f' d="{_relative(m[1], 1 / 16, 0)}" transform="scale(.25)"', svg)
+    svg = _GLYPH.sub(lambda m: f' d="{_relative(m[1], 1 / 40, 0)}" transform="scale(.625)"', svg)
     svg = _PATH.sub(lambda m: f' d="{_relative(m[1], 1, 2)}"', svg)
-    return _MOVE.sub(lambda m: f"translate({_short(m[1])} {_short(m[2])})", svg)
+    svg = _MOVE.sub(lambda m: f"translate({_short(m[1])} {_short(m[2])})", svg)
+    letters = ("".join(name) for size in count(1) for name in product(ascii_lowercase, repeat=size))
+    names: dict[str, str] = dict(zip(_NAME.findall(svg), letters, strict=False))
+    return _NAMED.sub(lambda m: f"{m[1]}{names.get(m[2], m[2])}", svg)
 
 
 def _relative(path: str, scale: float, digits: int) -> str:
@@ -51,7 +58,7 @@ def _relative(path: str, scale: float, digits: int) -> str:
 
 
 def _straight(command: str, moves: list[int]) -> tuple[str, list[int]]:
-    """A horizontal or vertical line as such."""
+    """A line, written as a horizontal or vertical one if it is one."""
     if command == "l" and moves[1] == 0:
         return "h", moves[:1]
     return ("v", moves[1:]) if command == "l" and moves[0] == 0 else (command, moves)

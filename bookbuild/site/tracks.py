@@ -51,10 +51,10 @@ class Track:
 
 
 class Course:
-    """What you need to plan your reading: the time of each page, and the tracks.
+    """What you need to plan your reading: each page's reading time, and the tracks.
 
     Raises:
-        BookError: a track is missing or has a page that the book doesn't have.
+        BookError: if a track is missing or has a page that the book doesn't have.
     """
 
     def __init__(self, book: Book) -> None:

@@ -35,7 +35,7 @@ def remember(root: Path, digest: str) -> None:
 
 
 def forget_other_order(root: Path) -> None:
-    """Drop pages read with another `_toc.yml`: Sphinx numbers only the figures it reads again."""
+    """Drop pages read with a different `_toc.yml`: Sphinx only renumbers figures it reads again."""
     read = _pages(root) / "environment.pickle"
     if read.exists() and read.stat().st_mtime < (root / "_toc.yml").stat().st_mtime:
         forget_pages(root)

@@ -14,7 +14,7 @@ VARIABLE = re.compile(r"--[\w-]+")
 
 @dataclass
 class Vocabulary:
-    """The names used in pages; a name in a script could be of any kind, so it counts as all."""
+    """The names used in pages; a name in a script may be of any kind, so it counts as each kind."""
 
     tags: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)

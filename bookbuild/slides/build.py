@@ -1,7 +1,8 @@
 """Writes the lectures as pages that reveal.js shows: `make slides`, and as part of `make book`.
 
-reveal.js is vendored instead of going through nbconvert, whose template loads it from another host,
-or sphinx-revealjs, a second Sphinx builder that reads every page again and can't use our figures.
+It uses a vendored copy of reveal.js rather than nbconvert, whose template loads it from another
+host, or sphinx-revealjs, a second Sphinx builder that reads every page again and can't use our
+figures.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ FAVICON = "favicon.svg"
 
 
 def build_alone(book: Book) -> None:
-    """Write the slides into a folder of their own, without building the site.
+    """Write the slides into a separate folder, without building the site.
 
     Raises:
-        BookError: if a chapter fails or a lecture has faults.
+        BookError: if a chapter fails to run or a lecture fails its checks.
     """
     folder = book.build / "slides"
     shutil.rmtree(folder, ignore_errors=True)
@@ -61,7 +62,7 @@ def decks(book: Book, executed: Mapping[str, NotebookNode], site: str) -> list[D
         site: the URL of the site's root, as seen from the slides.
 
     Raises:
-        BookError: if a lecture has faults.
+        BookError: if a lecture fails its checks.
     """
     results, formulas, problems = Results(executed), Renderer(), list[str]()
     found = []
@@ -102,7 +103,7 @@ def write(
         The lectures.
 
     Raises:
-        BookError: if a lecture has faults.
+        BookError: if a lecture fails its checks.
     """
     shutil.rmtree(folder / figure_files.FOLDER, ignore_errors=True)
     found = decks(book, executed, site)

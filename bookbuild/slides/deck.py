@@ -159,14 +159,14 @@ def _slide(tokens: list[Token], markdown: Markdown, first_line: int) -> Slide:
     markdown.at(line)
     notes, markdown.notes = markdown.notes, []
     if len(notes) != 1 or not notes[0][1].strip():
-        markdown.note_problem(f"the slide '{words}' needs notes, once")
+        markdown.note_problem(f"the slide '{words}' needs exactly one block of notes")
     minutes, said = notes[0] if notes else (0, "")
     anchor = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
     return Slide(anchor, title.removesuffix("</p>"), words, kind, body, said, minutes)
 
 
 def _body(tokens: list[Token], markdown: Markdown, first_line: int) -> str:
-    """The content of a slide: its figures, and everything between them in boxes of its own."""
+    """The content of a slide: its figures, and everything between them in separate boxes."""
     parts: list[tuple[bool, str]] = []
     group: list[Token] = []
 
@@ -191,7 +191,7 @@ def section(slide: Slide, starts: int, total: int) -> str:
 
     Args:
         slide: the slide.
-        starts: the minute of the lecture in which it begins.
+        starts: the minute of the lecture when it begins.
         total: how many minutes the lecture takes.
     """
     level = "h1" if slide.kind == "title" else "h2"

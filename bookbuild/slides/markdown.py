@@ -1,12 +1,12 @@
-"""Renders the Markdown of slides, with results of the chapters where it names them.
+"""Renders the Markdown of slides, and inserts the chapters' results that it names.
 
 Beyond Markdown, there are:
 
 - ``{number}`part/chapter name:.2f` ``: a number that the chapter glued under this name;
 - `$…$` and `$$…$$`: formulas;
 - blocks between three backticks and a name in braces: `{figure} part/chapter name`, or
-  `{figure} part/chapter name 1 3` for only these of its rows of panels; `{code} part/chapter` and
-  `{printed} part/chapter`, whose lines say how a statement, or a line of a cell, starts;
+  `{figure} part/chapter name 1 3` to show only those rows of its panels; `{code} part/chapter` and
+  `{printed} part/chapter`, where each line is the start of a statement or of a line in a cell;
   `{answer}`, which appears with the next key press; `{notes} minutes`, for the speaker;
 - links to pages of the book, such as `[text](formula/geometry.md#section)`.
 """
@@ -52,7 +52,7 @@ class Markdown:
 
     Attributes:
         problems: what is wrong, one per line, each with its place.
-        figures: the figures that the slides show, by their names.
+        figures: the figures that the slides show, keyed by name.
         notes: the minutes and the HTML of the notes found since the last slide began.
     """
 
@@ -97,7 +97,7 @@ class Markdown:
 
         Args:
             tokens: the blocks.
-            first_line: the line of the file in which the text begins, for messages.
+            first_line: the line of the file where the text begins, for messages.
         """
         before = self._line
         parts = []
@@ -109,7 +109,7 @@ class Markdown:
         return "".join(parts)
 
     def note_problem(self, text: str) -> None:
-        """Remember what is wrong at the current line."""
+        """Record a problem at the current line."""
         self.problems.append(f"{self._shown}:{self._line}: {text}")
 
     def at(self, line: int) -> None:
@@ -188,7 +188,7 @@ class Markdown:
         self.figures[figure.name] = figure
         width, height = figure.size
         shape = f'alt="{escape(figure.alt)}" width="{width}" height="{height}"'
-        # Print needs the light one at once; the dark one waits until it's shown.
+        # Printing needs the light image right away; the dark one loads when it's shown.
         images = (
             f'<img class="ln-light" src="{FOLDER}/{figure.file("light")}" {shape}>'
             f'<img class="ln-dark" src="{FOLDER}/{figure.file("dark")}" {shape} loading="lazy">'

@@ -2,7 +2,7 @@
 
 In matplotlib's SVG, each panel is a group `axes_1`, `axes_2` and so on, whose first path is its
 background. Panels that are next to each other count as one row; the rows are numbered from the top.
-What is below the last row, such as a shared axis and the legend, always stays.
+Anything below the last row, such as a shared axis and the legend, always stays.
 """
 
 from __future__ import annotations

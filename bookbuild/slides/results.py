@@ -35,7 +35,7 @@ class Results:
         Args:
             chapter: the chapter, such as `formula/geometry`.
             name: the name that the chapter's `glue` gave the number.
-            form: how to write it, such as `.2f`; empty for the text as it is.
+            form: how to format it, such as `.2f`; if empty, it's used as it is.
 
         Raises:
             BookError: if there's no such chapter or number, or the form doesn't fit.
@@ -84,7 +84,7 @@ class Results:
         return found[0]
 
     def printed(self, chapter: str, start: str) -> tuple[str, str]:
-        """What the cell with a line that starts with some text shows: `text/html` or plain text.
+        """The output of the cell that has a line with this start: `text/html` or plain text.
 
         Raises:
             BookError: if no cell or more than one has such a line, or it shows nothing.

@@ -1,8 +1,8 @@
 """Sphinx extension: exercises answered on the page.
 
-Under the cell of an exercise whose answers are numbers, letters or words to choose from, a form
-takes them and `answers.js` judges them by the rules of the exercise's checker. Under the cell of
-any other exercise, a link leads to the chapter's notebook. Without JavaScript, there's no form.
+If an exercise's answers are numbers, letters or words to choose from, readers enter them in a form
+under its cell, and `answers.js` judges them by the rules of the exercise's checker. Under the cell
+of any other exercise, a link leads to the chapter's notebook. Without JavaScript, there's no form.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _add(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _call(source: str) -> ast.Call | None:
-    """The call of a checker that ends a cell; None if there's none."""
+    """The checker call that ends a cell; None if there's none."""
     try:
         last = ast.parse(source).body[-1]
     except (SyntaxError, IndexError):
@@ -68,7 +68,7 @@ def rules(docname: str, call: ast.Call) -> dict[str, Any] | None:
 
     Args:
         docname: the chapter.
-        call: the call of the checker, with an ellipsis for each answer to fill in.
+        call: the checker call, with an ellipsis for each answer to fill in.
     """
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
     if not arguments or not all(_is_blank(argument) for argument in arguments):

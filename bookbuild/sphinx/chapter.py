@@ -1,8 +1,9 @@
 """Sphinx extension: the boxes at the top and the bottom of chapters, and overviews of the course.
 
 At the top: whether the chapter is essential, its reading time, chapters to read first, its
-notebook, links to the public repository if there is one, and a checkbox "I have read this" that's
-stored in the reader's browser. On pages with the directives: tracks, a map of the course, progress.
+notebook, links to the public repository if there is one, and a checkbox "I have read this" whose
+state is kept in the reader's browser. On pages with the
+directives: tracks, a map of the course, progress.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _map(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
 
 
 def _graph(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
-    """All chapters below each other, with an arc from each one to those that build on it."""
+    """All chapters in one column, with an arc from each one to those that build on it."""
     chapters = [entry for _, part in _map(app, course, docname)["parts"] for entry in part]
     rows = {entry["number"]: row for row, entry in enumerate(chapters)}
     links = [(rows[number], row) for row, entry in enumerate(chapters) for number in entry["needs"]]

@@ -1,7 +1,7 @@
 """Sphinx extension: how to cite a page, and the license of each figure.
 
-The authors, the version and the date come from CITATION.cff. A citation has a URL if the site knows
-its own (BOOK_URL), or else the repository's, if that is known.
+The authors, the version and the date come from CITATION.cff. A citation gives the site's URL if
+it's known (BOOK_URL), or else the repository's if that's known.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _ended(text: str) -> str:
 
 
 def bibtex(course: Course, name: str, title: str, url: str) -> str:
-    """A citation as an entry for BibTeX."""
+    """A citation as a BibTeX entry."""
     whole = title == course.title
     key = (
         "layernormalization"

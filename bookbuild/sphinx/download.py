@@ -25,7 +25,7 @@ LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal notebooks give e
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect before the theme, which builds its menu, and after it, since it also copies files."""
+    """Connect before the theme builds its menu, and after it, as the theme also copies files."""
     app.connect("html-page-context", _offer, priority=400)
     app.connect("html-page-context", _write, priority=900)
     app.connect("build-finished", _pack)

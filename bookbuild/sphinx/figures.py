@@ -1,4 +1,4 @@
-"""Sphinx extension: adds dark-mode variants of figures, and sizes so that pages don't jump.
+"""Sphinx extension: adds dark variants of figures, and their sizes, so that pages don't jump.
 
 It warns about figures without alt text.
 """

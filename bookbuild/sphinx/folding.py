@@ -50,7 +50,7 @@ def _visit_box(writer: Any, node: nodes.Element, name: str = "") -> None:
         return
     writer.body.append('<summary class="admonition-title">')
     title = node[0].deepcopy()
-    for link in list(title.findall(nodes.reference)):  # a click can't do two things
+    for link in list(title.findall(nodes.reference)):  # a click on it can't also open the fold
         link.replace_self(link.children)
     for child in title:
         child.walkabout(writer)

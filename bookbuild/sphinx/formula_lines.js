@@ -15,11 +15,11 @@ const RELATIONS = new Set(
 );
 const PLUS = new Set(["+", "-", "\\pm", "\\mp"]);
 const QUADS = { "\\quad": 1, "\\qquad": 2 };
-const SHORT = 8; // glyphs: a longer left side leaves too little room beside it on a phone
+const SHORT = 8; // glyphs: a longer left side leaves too little room to its right on a phone
 const TOKEN = /\\[a-zA-Z]+\*?|\\[^a-zA-Z]|[^\\]/gsu;
 const BLOCK = /^\s*\\begin\{(aligned|gathered)\}([\s\S]*)\\end\{\1\}\s*([.,;]?)\s*$/;
 
-/** The tokens of a formula outside of all groups have level 0. Returns [token, level] pairs. */
+/** The tokens of a formula, as [token, level] pairs; outside all groups, the level is 0. */
 function leveled(latex, withBrackets = true) {
   const opens = ["{", "\\left", "\\begin", "\\{", ...(withBrackets ? ["(", "["] : [])];
   const closes = ["}", "\\right", "\\end", "\\}", ...(withBrackets ? [")", "]"] : [])];
@@ -30,7 +30,8 @@ function leveled(latex, withBrackets = true) {
     const counts = !fence || !token.trim();
     if (counts && closes.includes(token)) level -= 1;
     if (level < 0) return withBrackets ? leveled(latex, false) : null;
-    // What closes a group is inside of it, and so is the name that follows \begin and \end.
+    // The token that closes a group counts as part of it, and so does the name after \begin or
+    // \end.
     found.push([token, counts && closes.includes(token) ? level + 1 : level]);
     if (counts && opens.includes(token)) level += 1;
     if (token.trim()) fence = token === "\\left" || token === "\\right";
@@ -39,7 +40,7 @@ function leveled(latex, withBrackets = true) {
   return found;
 }
 
-/** Split a formula at the tokens outside of groups that `splits`: each part, and the token before it. */
+/** Split a formula at tokens outside groups for which `splits` is true: each part, and the token before it. */
 function split(latex, splits, withBrackets = true) {
   const tokens = leveled(latex, withBrackets);
   if (tokens === null) return [{ text: latex, at: "" }];
@@ -61,7 +62,7 @@ function neighbor(tokens, i, step) {
 
 function statements(cell) {
   const near = (tokens, i) => [neighbor(tokens, i, -1), neighbor(tokens, i, 1)];
-  // A quad beside an arrow is part of its spacing, and the arrow begins a piece.
+  // A quad next to an arrow is part of its spacing, and the arrow begins a piece.
   return split(
     cell,
     (token, before, tokens, i) =>
@@ -79,7 +80,7 @@ function pieces(statement) {
   return parts.map(({ text, at }, i) => (i === 0 ? tied(text) : tied(`{}${at}${text}`)));
 }
 
-/** A piece that begins with a sign, which must not end a line: KaTeX would allow a break after it. */
+/** A piece that begins with a sign: no line may end with one, but KaTeX would allow it. */
 function tied(piece) {
   const sign = /^((?:\s|\{\})*)(\\[a-zA-Z]+|[=<>+-])/.exec(piece);
   if (!sign || !(RELATIONS.has(sign[2]) || PLUS.has(sign[2]))) return piece;
@@ -107,7 +108,7 @@ const span = (name, inside, style) => `<span class="${name}"${style ? ` style="$
 /** How many glyphs a reader sees in some markup: a rough measure of its width. */
 const glyphs = (markup) => [...markup.replace(/<[^>]*>|[\u200b\s]/g, "")].length;
 
-/** A statement: what follows a short left side is aligned with its relation, and otherwise indented. */
+/** A statement: after a short left side, further lines align with its relation; otherwise they're indented. */
 function statement(parts, gap, isTop) {
   const [first, ...rest] = parts.map((part) => span("ln-piece", part));
   const name = `ln-statement${gap === 1 ? " ln-near" : ""}`;
@@ -122,7 +123,7 @@ function statement(parts, gap, isTop) {
  * @param {(latex: string) => string} render sets a part of the formula
  */
 function broken(latex, render) {
-  // A definition or a switch would have to reach all parts.
+  // A definition or a switch would have to apply to all parts.
   if (/\\(def|newcommand|displaystyle|textstyle|tag|color|rm|bf)\b/.test(latex)) return null;
   const { kind, lines: found } = lines(latex);
   const columns = Math.max(...found.map((line) => line.cells.length));

@@ -1,4 +1,4 @@
-"""Sphinx extension: letters above a glossary lead to its terms; other pages link each term once."""
+"""Sphinx extension: letters above a glossary lead to terms; other pages link to each term once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _add_letters(app: Sphinx, doctree: nodes.document, _docname: str) -> None:
 
 
 def _entry(letter: str, target: str | None) -> nodes.list_item:
-    """A link to the first term with this letter, or the letter alone."""
+    """A link to the first term with this letter, or just the letter."""
     line = nodes.paragraph()
     if target:
         line += nodes.reference("", letter, refuri=f"#{target}", internal=True)

@@ -1,4 +1,5 @@
-// Reads one request a line, {latex, katex_options}, and answers each with one line, {html} or {error}.
+// Reads one request per line, {latex, katex_options}, and answers each with one line, {html} or
+// {error}.
 const katex = require(process.argv[2]);
 const { broken } = require("./formula_lines.js");
 

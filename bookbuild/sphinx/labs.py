@@ -1,7 +1,7 @@
 """Sphinx extension: lab sheets and exam questions to download.
 
 The directive `lab-sheets` lists the labs with their parts, minutes and points, and links to two
-notebooks of each: a starter without solutions, and the same with solutions and outputs. The
+notebooks for each: a starter without solutions, and the same with solutions and outputs. The
 directive `exam-bank` says how many exam questions there are, and links to two Markdown files. The
 directive `class-costs` shows how much memory the labs and chapters need, as the tests measured it.
 """
@@ -93,7 +93,7 @@ def _sheet(lab: Chapter, here: str) -> dict[str, Any]:
 
 
 def _costs(book: Book) -> dict[str, Any]:
-    """The recorded peaks: of each lab, and the median and the largest of the chapters."""
+    """The recorded peaks: one per lab, and the median and the maximum of the chapters."""
     peaks = costs.recorded(book)
     labs = [(title(lab), peaks[lab.name]) for lab in book.labs if lab.name in peaks]
     chapters = sorted(peaks[one.name] for one in book.chapters if one.name in peaks)

@@ -1,7 +1,7 @@
-"""Sphinx extension: lists that readers can ask: a decision guide, and a table of claims.
+"""Sphinx extension: interactive lists, namely a decision guide and a table of claims.
 
 - A container with the class `ln-guide` holds a numbered list of questions. Each item starts with a
-  question and goes on with the advice for a yes; the last item is the advice for no everywhere.
+  question, followed by the advice for a yes; the last item is the advice if every answer is no.
   `decision-guide.js` asks the questions one at a time.
 - In a table with a column `verdict`, each verdict becomes a badge, and so does the bold verdict at
   the start of a paragraph on the same page. `claim-filter.js` adds a filter above the table.

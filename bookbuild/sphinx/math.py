@@ -68,7 +68,7 @@ def _tie(app: Sphinx, doctree: nodes.document, _docname: str) -> None:
 
 
 def _visit_inline(translator: Any, node: nodes.Element) -> None:
-    """Mark where a formula in a sentence may break, also within text that doesn't."""
+    """Mark where a formula in a sentence may break, even inside text that doesn't wrap."""
     length = len(translator.body)
     try:
         katex.html_visit_math(translator, node)

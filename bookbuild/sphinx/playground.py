@@ -62,7 +62,7 @@ class PlaygroundDrawing(nodes.General, nodes.Element):  # type: ignore[misc]
         kind: the name of the figure.
         alt: its alt text.
         page: the HTML of its first state.
-        picture: its drawing alone, as a self-contained SVG.
+        picture: just its drawing, as a self-contained SVG.
     """
 
 
@@ -126,7 +126,7 @@ def scripts(kind: str) -> tuple[str, ...]:
 
 
 def draw(folder: Path, kind: str, start: dict[str, Any]) -> dict[str, str]:
-    """The first state of a figure: `page`, all of its HTML, and `drawing`, the SVG alone.
+    """The first state of a figure: `page`, all of its HTML, and `drawing`, just the SVG.
 
     Raises:
         ExtensionError: if the scripts fail.

@@ -1,9 +1,9 @@
 """Sphinx extension: cards that show what a link leads to, without leaving the page.
 
 For each page with such targets, `_static/previews/` has a script with what their cards show.
-`previews.js` is on every page; it loads such a script when a reader points at a link, focuses or
-taps it. Scripts work from files, where pages can't fetch other pages. Without JavaScript, the links
-are just links.
+`previews.js` is on every page; it loads such a script when a reader points at a link, focuses it or
+taps it. Scripts also work for pages opened as files, which can't fetch other pages. Without
+JavaScript, the links are just links.
 """
 
 from __future__ import annotations

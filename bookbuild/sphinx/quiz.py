@@ -2,7 +2,7 @@
 
 The directive `quiz` draws the questions of a TOML file. Each option is a <details> that opens its
 verdict and explanation, so questions work without JavaScript, with a keyboard, and with a screen
-reader. `quiz.js` adds up how many were answered right at the first try.
+reader. `quiz.js` counts how many were answered correctly on the first try.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read(path: Path, shown: str) -> tuple[Question, ...]:
 
     Raises:
         BookError: if the file or a question is malformed: each question needs four different
-            options, all with an explanation, of which exactly one is right.
+            options, each with an explanation, and exactly one of them must be right.
     """
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))["questions"]
@@ -117,7 +117,7 @@ class Quiz(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Draw the questions; a change of the file draws them again."""
+        """Draw the questions, and draw them again if the file changes."""
         name, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(name)
         self.env.note_dependency(__file__)  # which draws them
@@ -140,7 +140,7 @@ class Quiz(SphinxDirective):
         item += options
         link = f"[The chapter]({self._to(question.chapter)})"
         about = f"**Misconception:** {question.finds} {link}"
-        summary = nodes.inline("", f"What does question {number} find out?")
+        summary = nodes.inline("", f"What does question {number} test for?")
         item += Fold("", summary, *self._text(about), classes=["ln-finds"])
         return item
 
@@ -149,7 +149,8 @@ class Quiz(SphinxDirective):
         verdict = "**Right.**" if option.right else "**No.**"
         kind = "ln-right" if option.right else "ln-wrong"
         why = self._text(f"{verdict} {option.why}")
-        # Some options are formulas only, which don't count as a name for those who listen.
+        # Some options are just a formula, which doesn't count as an accessible name for screen
+        # readers.
         name = nodes.inline("", f"Option {letter}: ", classes=["ln-spoken"])
         summary = nodes.inline("", "", name, *says.children)
         return Fold("", summary, *why, classes=["ln-option", kind])

@@ -47,7 +47,7 @@ def contributors(repository: str | None) -> str | None:
 
 
 def page_links(repository: str | None, path: str, title: str) -> dict[str, str] | None:
-    """The host of a page's repository, and links to run, edit and report the page.
+    """The host of a page's repository, and links to run it, edit it or report a problem.
 
     Args:
         repository: its URL, for example `https://github.com/owner/name`.

@@ -1,8 +1,9 @@
-"""Sphinx extension: the search as you type, in place of Sphinx's own.
+"""Sphinx extension: search as you type, in place of Sphinx's own search.
 
 `searchindex.js` holds the texts that it searches: every section, term, symbol, work, exercise and
 object. `search.js` is on every page; the index, MiniSearch and `search-engine.js` are loaded when
-the reader goes to the search field. All of them are classic scripts, which work from files.
+the reader goes to the search field. All of them are classic scripts, which also work when pages are
+opened as files.
 """
 
 from __future__ import annotations

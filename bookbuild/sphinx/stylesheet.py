@@ -1,6 +1,6 @@
 """Sphinx extension: merges the style sheets of the theme and the extensions into one.
 
-A style sheet that an extension adds to single pages stays separate and is loaded only there. The
+A style sheet that an extension adds only to some pages stays separate and is loaded only there. The
 theme's fonts, scripts and other files that no page loads aren't published.
 """
 
@@ -19,7 +19,7 @@ from bookbuild.site.unchanged import sources_digest
 from bookbuild.sphinx.playground import TARGET
 
 NAME = "site.css"
-# The theme's templates link these; the rest come from app.add_css_file.
+# The theme's templates link to these; the rest come from app.add_css_file.
 OF_THE_THEME = ("basic.css", "styles/pydata-sphinx-theme.css")
 ICON_FONTS = ("Font Awesome 6 Free", "Font Awesome 6 Brands")  # the site draws its own icons
 NOT_PUBLISHED = (

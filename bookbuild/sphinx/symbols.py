@@ -1,7 +1,7 @@
 """Sphinx extension: the first use of a symbol on a page links to its row in the table of symbols.
 
-Only formulas in sentences count that are nothing but the symbol. Small Latin letters are left out:
-chapters also use them for something else.
+This applies only to inline formulas that consist of nothing but the symbol. Small Latin letters are
+left out: chapters also use them for something else.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ NOT_INSIDE = (nodes.title, nodes.reference, nodes.caption, nodes.term, nodes.tab
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Name the rows and link to them, after formulas were tied to the punctuation around them."""
+    """Name the rows and link to them, after formulas are tied to the punctuation around them."""
     app.connect("doctree-resolved", _name_rows, priority=600)
     app.connect("doctree-resolved", _link, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def spelling(latex: str) -> str:
-    r"""A symbol's LaTeX without its ways of being written: \varepsilon is \epsilon."""
+    r"""A symbol's LaTeX with variants unified: \varepsilon becomes \epsilon."""
     return (
         re.sub(r"\\var(?=epsilon|phi)", r"\\", latex)
         .replace(" ", "")
@@ -44,7 +44,7 @@ def anchor(latex: str, *, other: bool = False) -> str:
 
 
 def rows(doctree: nodes.document) -> Iterator[tuple[nodes.row, list[str], bool]]:
-    """The rows of the tables: their symbols, and whether these are other meanings."""
+    """The rows of the tables: their symbols, and whether they're in the table of other meanings."""
     for table in doctree.findall(nodes.table):
         other = OTHER_MEANINGS in table["names"] or OTHER_MEANINGS in table["ids"]
         for body in table.findall(nodes.tbody):
@@ -84,7 +84,7 @@ def _link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         linked.add(row)
         address = f"{app.builder.get_relative_uri(docname, TABLES)}#{row}"
         link = nodes.reference("", "", refuri=address, internal=True, classes=["ln-symbol"])
-        # Formulas have no text that names a link.
+        # Formulas have no text that could name a link.
         link["reftitle"] = f"The symbol {row.removeprefix('symbol-').replace('-', ' ')}"
         formula.replace_self(link)
         link += formula

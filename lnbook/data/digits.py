@@ -53,7 +53,7 @@ def load_digits() -> Digits:
         >>> digits.test_y[:5].tolist()
         [0, 4, 8, 2, 6]
     """
-    from sklearn import datasets  # here, since importing it takes a second
+    from sklearn import datasets  # not at the top, because this import takes a second
 
     bunch = datasets.load_digits()
     x = torch.tensor(bunch.data / LARGEST_PIXEL)
@@ -64,7 +64,7 @@ def load_digits() -> Digits:
 
 Batch = tuple[Tensor, Tensor]
 TESTING, VALIDATION = 450, 150
-SPLIT = 0  # of a seed: each use has its own generator
+SPLIT = 0  # each use of a seed has its own generator
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def load_text() -> Text:
         >>> len(text.train) > 300_000 and "e" in text.alphabet
         True
     """
-    from pydoc_data.topics import topics  # here, since it is half a megabyte
+    from pydoc_data.topics import topics  # not at the top, because it's half a megabyte
 
     raw = "\n\n".join(topics[name] for name in sorted(topics))
     characters = np.array(list(raw))

@@ -64,10 +64,10 @@ def first_nonfinite(model: nn.Module, step: Callable[[], Any]) -> NonFinite | No
 
     Looks at all parameters and buffers before the step, at the inputs and outputs of every module
     during its forward pass, and at their gradients and those of the parameters if the step calls
-    `backward`. What comes first in time is reported:
+    `backward`. The earliest one is reported:
 
     - "output": the module turned finite inputs into `nan` or `inf`;
-    - "input": the tensor was computed outside of any module, such as by a sum in the `forward` of
+    - "input": the tensor was computed outside any module, such as by a sum in the `forward` of
       the module around it, or it's the data;
     - "gradient of an input": the cause is the module's backward pass, or something else that uses
       the same tensor; "gradient of an output": the cause is something that comes after the module.
@@ -75,21 +75,21 @@ def first_nonfinite(model: nn.Module, step: Callable[[], Any]) -> NonFinite | No
     Masks may contain infinities: `-inf` isn't reported in arguments that have "mask" in their name,
     and neither is any infinity in a buffer. The step runs once, to the end, with all its side
     effects. Every check waits for the device, so use this to find an error, not in every step of
-    training. The hooks keep `nn.TransformerEncoderLayer` from taking its fused path, in evaluation
-    mode without gradients; what goes wrong only there isn't found.
+    training. The hooks keep `nn.TransformerEncoderLayer` from taking its fused path (in evaluation
+    mode, without gradients), so problems that occur only there aren't found.
 
     Args:
         model: any model. Compiled or scripted parts count as one module.
         step: called once, without arguments. It has to call `model`, and can call `backward` on the
-            loss. If what it returns is a tensor (or contains tensors), it's checked last, with the
-            place "result".
+            loss. If it returns a tensor (or something that contains tensors), that's checked last,
+            with the place "result".
 
     Returns:
         The first tensor with an entry that isn't finite, or None.
 
     Raises:
         TypeError: `model` is not a module, or `step` can't be called.
-        Exception: what `step` raises, with the finding as a note if there was one.
+        Exception: any exception that `step` raises, with the finding as a note if there was one.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
@@ -225,7 +225,7 @@ def _named(
     """The arguments of a call with the names they have in the module's `forward`."""
     try:
         arguments = inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # no signature, or a call that's about to fail
+    except (TypeError, ValueError):  # there's no signature, or the call is about to fail
         yield from ((str(place), value) for place, value in enumerate(args))
         yield from kwargs.items()
         return

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-# Elements per block. Measured: half as many need more calls, twice as many overflow the cache.
+# Elements per block. Measurements show that half as many need more calls, and twice as many
+# overflow the cache.
 BLOCK = 2**19
 
 
@@ -74,7 +75,7 @@ def blocks(rows: Tensor) -> Iterator[slice]:
 def is_transformed() -> bool:
     """Return whether `torch.compile`, a `torch.func` transform or `torch.jit.trace` is tracing.
 
-    If so, they need operations they can see: neither blocks nor the memory of tensors.
+    If so, it needs to see every operation: no blocks, and no access to the tensors' memory.
     """
     return (
         torch.compiler.is_compiling()

@@ -1,4 +1,4 @@
-"""What the fused norms do while something traces them, and the operators' derivatives.
+"""What the fused norms do while they're being traced, and the operators' derivatives.
 
 `torch.compile` and `torch.export` get an operator for their graph. The transforms of `torch.func`
 and `torch.jit.trace` get the plain function.
@@ -14,7 +14,7 @@ from lnbook.kernels import operators
 
 
 def takes_operators(input: Tensor) -> bool:
-    """Return whether the current tracer gets an operator, and there's one for this device."""
+    """Return whether the current tracer gets an operator and there's one for this device."""
     return torch.compiler.is_compiling() and operators.runs_on(input.device.type)
 
 
@@ -24,7 +24,7 @@ def register(operator: Any, backward: Callable[..., tuple[Tensor | None, ...]]) 
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
-    """Keep for backward what the autograd Functions keep."""
+    """Save what the autograd Functions save for the backward pass."""
     input, ctx.shape, *parameters, ctx.eps = inputs
     ctx.save_for_backward(input, *parameters, output[1])
     ctx.mark_non_differentiable(output[1])

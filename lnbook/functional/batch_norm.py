@@ -159,7 +159,8 @@ def instance_norm(
     check_parameters(input, channels, "(C,)=", "instance_norm", **given, **running)
 
     samples, dtype = input.shape[0], computing_dtype(input.dtype)
-    # In this dtype, so that the gradients of all samples are summed before being rounded.
+    # Convert before repeating, so that the gradients of all samples are summed before being
+    # rounded.
     mean, var, weight, bias = (
         None if tensor is None else tensor.to(dtype).repeat(samples)
         for tensor in (running_mean, running_var, weight, bias)
@@ -187,7 +188,7 @@ def _batch_statistics(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor,
 
 
 def _move_(running: Tensor, batch: Tensor, momentum: float) -> None:
-    """Update the running statistics in place, outside of any derivative."""
+    """Update the running statistics in place, without tracking gradients."""
     batch = batch.detach().view(-1)
     running.copy_((1 - momentum) * running.to(batch.dtype) + momentum * batch)
 

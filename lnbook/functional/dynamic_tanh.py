@@ -20,7 +20,8 @@ def dynamic_tanh(
         y_i = \gamma_i \tanh(\alpha x_i) + \beta_i
 
     There are no statistics: elements don't affect each other. Source: Zhu, Chen, He, LeCun and Liu
-    2025, eq. 2. Computed in float32, or in float64 for a float64 input, and rounded once.
+    2025, eq. 2. The result is computed in float32, or in float64 for a float64 input, and rounded
+    once.
 
     Args:
         input: tensor of shape `(*, *features)`, float16, bfloat16, float32 or float64.

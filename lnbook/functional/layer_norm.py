@@ -6,6 +6,7 @@ variance, :math:`r = (v + \epsilon)^{-1/2}` and :math:`\hat{x}` the normalized i
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -77,11 +78,7 @@ def layer_norm(
         tensor([[-2.,  6.],
                 [ 2., -4.]])
     """
-    shape = checked_sizes(normalized_shape, "layer_norm")
-    check_last_dimensions(input, shape, "layer_norm")
-    check_parameters(input, shape, "normalized_shape=", "layer_norm", weight=weight, bias=bias)
-    eps = checked_eps(eps, "layer_norm")
-
+    shape, eps = checked_arguments("layer_norm", input, normalized_shape, weight, bias, eps)
     x = input.to(computing_dtype(input.dtype)).contiguous()
     normalized, _ = _normalize(x, shape, eps)
     y = normalized if weight is None else normalized * weight
@@ -134,13 +131,11 @@ def layer_norm_backward(
         >>> grad_weight.tolist(), grad_bias.tolist()
         ([-4.0, -3.0], [4.0, 3.0])
     """
-    shape = checked_sizes(normalized_shape, "layer_norm_backward")
-    check_last_dimensions(input, shape, "layer_norm_backward")
-    check_parameters(input, shape, "normalized_shape=", "layer_norm_backward", weight=weight)
+    given = (input, normalized_shape, weight, None, eps)
+    shape, eps = checked_arguments("layer_norm_backward", *given)
     check_parameters(
         input, tuple(input.shape), "of input, ", "layer_norm_backward", grad_output=grad_output
     )
-    eps = checked_eps(eps, "layer_norm_backward")
     features, leading = tuple(range(-len(shape), 0)), tuple(range(input.ndim - len(shape)))
 
     dtype = computing_dtype(input.dtype)
@@ -158,6 +153,16 @@ def layer_norm_backward(
         grad_weight.to(parameter.dtype),
         grad_bias.to(parameter.dtype),
     )
+
+
+def checked_arguments(
+    function: str, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any
+) -> tuple[tuple[int, ...], float]:
+    """Return the shape and `eps` as numbers; raise the same errors as `layer_norm`."""
+    shape = checked_sizes(normalized_shape, function)
+    check_last_dimensions(input, shape, function)
+    check_parameters(input, shape, "normalized_shape=", function, weight=weight, bias=bias)
+    return shape, checked_eps(eps, function)
 
 
 def _normalize(x: Tensor, shape: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 r"""Fused layer normalization with a hand-written backward pass.
 
 It runs the compiled kernels of `lnbook.kernels`. Where there are none, torch operations replace
-them. What makes these fast, and equal to `layer_norm`:
+them. Here's what makes these fast and keeps them equal to `layer_norm`:
 
 - They run block by block (see `_blocks`), in place, and write each output once.
 - For backward they save the input and two numbers per row; :math:`\hat{x}` is recomputed.
@@ -17,13 +17,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from lnbook._check import checked_eps
-from lnbook._check_tensors import (
-    check_last_dimensions,
-    check_parameters,
-    checked_sizes,
-    computing_dtype,
-)
+from lnbook._check_tensors import computing_dtype
 from lnbook.functional._blocks import (
     affine_,
     as_like,
@@ -36,7 +30,7 @@ from lnbook.functional._blocks import (
     minus_means,
 )
 from lnbook.functional._traced import register, takes_operators
-from lnbook.functional.layer_norm import layer_norm, layer_norm_backward
+from lnbook.functional.layer_norm import checked_arguments, layer_norm, layer_norm_backward
 from lnbook.kernels import operators
 
 __all__ = ["BlockedLayerNormFunction", "LayerNormFunction"]
@@ -91,7 +85,8 @@ class LayerNormFunction(torch.autograd.Function):
         eps: float = 1e-5,
     ) -> Tensor:
         """Normalize `input`; arguments, result and errors are as in `layer_norm`."""
-        shape, eps = _checked(input, normalized_shape, weight, bias, eps)
+        given = (input, normalized_shape, weight, bias, eps)
+        shape, eps = checked_arguments(cls.__name__, *given)
         if is_transformed():
             return traced_layer_norm(input, shape, weight, bias, eps)
         y: Tensor = super().apply(input, shape, weight, bias, eps)  # type: ignore[no-untyped-call]
@@ -138,7 +133,7 @@ class LayerNormFunction(torch.autograd.Function):
 
 
 class BlockedLayerNormFunction(LayerNormFunction):
-    """`LayerNormFunction` in torch operations, which it uses itself where there's no kernel.
+    """`LayerNormFunction` in torch operations: its fallback where there's no kernel.
 
     Source, arguments, results and errors are those of `LayerNormFunction`.
 
@@ -173,23 +168,12 @@ def traced_layer_norm(
     eps: float,
 ) -> Tensor:
     """Return what a tracer gets instead of `LayerNormFunction`."""
-    shape, eps = _checked(input, normalized_shape, weight, bias, eps)
+    given = (input, normalized_shape, weight, bias, eps)
+    shape, eps = checked_arguments("LayerNormFunction", *given)
     if not takes_operators(input):
         return layer_norm(input, shape, weight, bias, eps)
     y: Tensor = operators.layer_norm_operator(input, shape, weight, bias, eps)[0]
     return y
-
-
-def _checked(
-    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any
-) -> tuple[tuple[int, ...], float]:
-    """Return the shape and `eps` as numbers; raise the errors of `layer_norm`."""
-    shape = checked_sizes(normalized_shape, "LayerNormFunction")
-    check_last_dimensions(input, shape, "LayerNormFunction")
-    check_parameters(
-        input, shape, "normalized_shape=", "LayerNormFunction", weight=weight, bias=bias
-    )
-    return shape, checked_eps(eps, "LayerNormFunction")
 
 
 register(operators.layer_norm_operator, LayerNormFunction.backward)

@@ -56,8 +56,8 @@ def rms_norm(
             NotImplementedError if `input` is not floating-point.
         ValueError: `eps` is negative, infinite or NaN.
 
-    PyTorch accepts some of these: complex inputs, weights of any dtype, and any `eps`. There, a row
-    that overflows gives 0.
+    PyTorch accepts some of these: complex inputs, weights of any dtype, and any `eps`. In PyTorch,
+    a row that overflows gives 0.
 
     Example:
         >>> rms_norm(torch.tensor([3.0, 4.0, 0.0, 0.0]), (4,), eps=0.0)
@@ -99,7 +99,7 @@ def rms_norm_backward(
 
     Returns:
         The gradient of the input, in its dtype, and that of the weight, in the dtype of `weight`
-        (of `input` without one), with shape `normalized_shape`.
+        (or of `input`, if there's none), with shape `normalized_shape`.
 
     Raises:
         TypeError: as in `rms_norm`.
@@ -132,7 +132,7 @@ def rms_norm_backward(
 def checked_arguments(
     function: str, input: Any, normalized_shape: Any, weight: Any, eps: Any
 ) -> tuple[tuple[int, ...], float]:
-    """Return the shape and `eps` as numbers; raise the errors of `rms_norm`."""
+    """Return the shape and `eps` as numbers; raise the same errors as `rms_norm`."""
     shape = checked_sizes(normalized_shape, function)
     check_last_dimensions(input, shape, function)
     check_parameters(input, shape, "normalized_shape=", function, weight=weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from lnbook.chapters.shared.checker import (
     as_count,
     checker,
     judge,
+    judge_letters,
     run_answer,
 )
 from lnbook.layers import RMSNorm
@@ -72,7 +73,7 @@ def check_mean(mean: Any = None) -> str:
 
 @checker
 def check_variance(variance: Any = None) -> str:
-    """Check the variance that LayerNorm takes of the row (2, 4, 4, 10).
+    """Check the variance that LayerNorm computes for the row (2, 4, 4, 10).
 
     Args:
         variance: one number.
@@ -104,7 +105,7 @@ def check_normalized(normalized: Any = None, eps: float = 0.0) -> str:
         eps: epsilon, 0 or 16.
 
     Raises:
-        ValueError: `eps` is another number.
+        ValueError: `eps` is any other number.
 
     Example:
         >>> check_normalized([-3, -1, -1, 5])
@@ -140,7 +141,7 @@ def _formula(x: Array, gamma: Array, beta: Array, eps: float) -> Array:
 
 
 def _wrong(x: Array, gamma: Array, beta: Array, eps: float, *, axis: int = -1) -> dict[str, Array]:
-    """What common mistakes make of an input."""
+    """The outputs of common mistakes for an input."""
     centered = x - x.mean(axis, keepdims=True)
     variance = x.var(axis, keepdims=True)
     unbiased = x.var(axis, ddof=1, keepdims=True)
@@ -156,6 +157,7 @@ def _wrong(x: Array, gamma: Array, beta: Array, eps: float, *, axis: int = -1) -
         * centered
         / (variance + eps)
         + beta,
+        "It leaves out gamma and beta.": xhat,
         "It leaves out gamma.": xhat + beta,
         "It leaves out beta.": gamma * xhat,
         "It multiplies beta by gamma, too. Add beta last.": gamma * (xhat + beta),
@@ -163,18 +165,36 @@ def _wrong(x: Array, gamma: Array, beta: Array, eps: float, *, axis: int = -1) -
     }
 
 
+def _unaligned(x: Array, gamma: Array, beta: Array, eps: float) -> Iterator[Array]:
+    """What comes out for a square matrix if a mean or a variance has lost its axis."""
+    mean, variance = x.mean(-1), x.var(-1)
+    yield gamma * (x - mean) / np.sqrt(variance + eps) + beta
+    yield gamma * (x - mean) / np.sqrt(variance[:, None] + eps) + beta
+    yield gamma * (x - mean[:, None]) / np.sqrt(variance + eps) + beta
+    spread = ((x - mean) ** 2).mean(-1)
+    yield gamma * (x - mean) / np.sqrt(spread + eps) + beta
+    yield gamma * (x - mean) / np.sqrt(spread[:, None] + eps) + beta
+
+
 def _check_formula(function: Function, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1607)
     x = rng.normal(1.0, 2.0, shape)
     gamma, beta = rng.normal(1.0, 0.5, shape[-1]), rng.normal(size=shape[-1])
     context = f"x had the shape {shape}"
-    given = run_answer(function, x, gamma, beta, 0.25, context=context)
+    answer = run_answer(function, x, gamma, beta, 0.25, context=context)
+    given = as_array(answer, shape, "What your function returns")
     mistakes: dict[str, Array] = _wrong(x, gamma, beta, 0.25)
-    if shape[0] == shape[-1]:
+    if len(shape) > 1:
+        whole = (x - x.mean()) / np.sqrt(x.var() + 0.25)
+        mistakes["It takes one mean of the whole array. Use the last axis."] = gamma * whole + beta
+    if len(shape) == 2 and shape[0] == shape[1]:
+        if any(np.allclose(given, wrong) for wrong in _unaligned(x, gamma, beta, 0.25)):
+            told = "Your means or variances line up with the columns, not the rows."
+            raise NotYet(f"{told} Keep the axis with keepdims=True.")
         columns = (x - x.mean(0)) / np.sqrt(x.var(0) + 0.25)
         mistakes["It takes the mean of each column. Use the last axis."] = gamma * columns + beta
     judge(
-        as_array(given, shape, "What your function returns"),
+        given,
         _formula(x, gamma, beta, 0.25),
         mistakes,
         otherwise=f"The numbers are wrong ({context}).",
@@ -226,7 +246,7 @@ AXES = {"P": (0, 1), "Q": (2,), "R": (1, 2)}
 
 
 def layer_p(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; lab 1 asks over which.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; lab 1 asks which ones.
 
     Raises:
         ValueError: `x` doesn't have three axes.
@@ -239,7 +259,7 @@ def layer_p(x: ArrayLike) -> Array:
 
 
 def layer_q(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; lab 1 asks over which.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; lab 1 asks which ones.
 
     Raises:
         ValueError: `x` doesn't have three axes.
@@ -252,7 +272,7 @@ def layer_q(x: ArrayLike) -> Array:
 
 
 def layer_r(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; lab 1 asks over which.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; lab 1 asks which ones.
 
     Raises:
         ValueError: `x` doesn't have three axes.
@@ -266,7 +286,7 @@ def layer_r(x: ArrayLike) -> Array:
 
 @checker
 def check_changed(function: Callable[[Layer, Array, tuple[int, int, int]], ArrayLike]) -> str:
-    """Check a function that finds which outputs of a layer change with one entry of its input.
+    """Check a function that finds which outputs of a layer change if one entry of its input does.
 
     Args:
         function: takes a layer, its input and the index of the entry; returns a boolean array of
@@ -304,7 +324,7 @@ entry's mean.
 
 @checker
 def check_axes(layer: str, axes: Any = None) -> str:
-    """Check over which axes a layer of lab 1 takes its mean and variance.
+    """Check which axes a layer of lab 1 computes its mean and variance over.
 
     Args:
         layer: its name, "P", "Q" or "R".
@@ -318,9 +338,10 @@ def check_axes(layer: str, axes: Any = None) -> str:
         Not yet. Layer P: name axes by the letters N, L and D.
     """
     right = {"NLD"[axis] for axis in AXES[layer]}
-    if not isinstance(axes, str) or not axes.strip() or set(axes.upper()) - set("NLD"):
+    named = axes if isinstance(axes, (str, list, tuple, set)) else ""
+    given = {letter for letter in "".join(map(str, named)).upper() if letter.isalpha()}
+    if not given or given - set("NLD"):
         raise NotYet(f"Layer {layer}: name axes by the letters N, L and D.")
-    given = set(axes.upper())
     if missing := sorted(right - given):
         raise NotYet(f"Layer {layer}: outputs at other places along {missing[0]} change, too.")
     if extra := sorted(given - right):
@@ -410,27 +431,37 @@ def check_depends_on_batch(function: Callable[[nn.Module, Tensor, Tensor], Any])
 
 
 LETTERS = {
-    "a": "(a) is true: the running statistics don't change in evaluation mode.",
-    "b": "(b) is false: LayerNorm has no running statistics, and computes the same in both modes.",
-    "c": "(c) is true: one example has no variance, so PyTorch raises an error.",
-    "d": "(d) is false: in training mode, the output for one image depends on the other images.",
+    "a": (
+        True,
+        "(a) is true: in evaluation mode, it uses the running statistics, not those of the batch.",
+    ),
+    "b": (
+        False,
+        "(b) is false: LayerNorm has no running statistics, and computes the same in both modes.",
+    ),
+    "c": (
+        True,
+        "(c) is true: each feature minus its own mean would be 0, so PyTorch raises an error "
+        "instead.",
+    ),
+    "d": (
+        False,
+        "(d) is false: in training mode, the output for one image depends on the other images.",
+    ),
 }
 
 
 @checker
 def check_batch_letters(letters: Any = None) -> str:
-    """Check which statements on LayerNorm and BatchNorm in lab 1 are true.
+    """Check which statements about LayerNorm and BatchNorm in lab 1 are true.
 
     Args:
         letters: the letters of the true statements, such as "bd".
 
     Example:
         >>> check_batch_letters("ad")
-        Not yet. (c) is true: one example has no variance, so PyTorch raises an error.
+        Not yet. (c) is true: each feature minus its own mean would be 0, so PyTorch raises an \
+error instead.
     """
-    if not isinstance(letters, str) or not letters.strip() or set(letters.lower()) - set("abcd"):
-        raise NotYet('Name the true statements by their letters, such as "bd".')
-    for letter, message in LETTERS.items():
-        if (letter in letters.lower()) != ("is true" in message):
-            raise NotYet(message)
+    judge_letters(letters, LETTERS)
     return "Two of them are true."

@@ -4,7 +4,7 @@ A lab's check cells have nbgrader's metadata (version 3 of its schema), and end 
 points that the answers earn. This program runs a notebook from top to bottom and adds the points up
 as nbgrader does, so both give the same grade. It needs no server and no database.
 
-It runs the code in the notebooks. Grade other people's notebooks where that can do no harm, for
+It runs the code in the notebooks. Grade other people's notebooks where they can do no harm, for
 example in a container.
 """
 
@@ -50,7 +50,7 @@ class Grade:
 
     @property
     def most(self) -> float:
-        """The largest sum."""
+        """The largest possible sum."""
         return sum(self.possible.values())
 
 
@@ -65,10 +65,10 @@ def _checks(notebook: Notebook) -> dict[str, Cell]:
 
 
 def points_of(cell: Cell) -> float:
-    """Return the points that an executed check cell gives.
+    """Return the points for an executed check cell.
 
-    Like nbgrader, it gives none if the cell raised or wrote to stderr; the number that the cell
-    returned, if there is one; and otherwise all.
+    As in nbgrader, a cell that raised or wrote to stderr gets no points. Otherwise, it gets the
+    number that it returned or, if there isn't one, all of its points.
 
     Args:
         cell: a code cell with outputs and nbgrader's metadata.
@@ -103,7 +103,7 @@ def points_of(cell: Cell) -> float:
 
 
 def with_checks(notebook: Notebook, original: Notebook) -> Notebook:
-    """Return a notebook with the check cells of another one, as that notebook has them.
+    """Return a notebook with its check cells replaced by those of another notebook.
 
     Students can edit check cells by accident or on purpose. A check that's missing is added at the
     end, and one that the original doesn't have is dropped.
@@ -145,7 +145,7 @@ def grade(
 
     Args:
         notebook: the notebook, as `nbformat.read` returns it. It isn't changed.
-        original: where the check cells come from; None to trust those of the notebook.
+        original: where the check cells come from; None to trust the notebook's own.
         folder: where to run it; None for the current folder.
 
     Raises:
@@ -213,7 +213,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     """Grade the notebooks named on the command line.
 
     Args:
-        arguments: the arguments; None for those that the program was started with.
+        arguments: the arguments; None for those on the command line.
 
     Returns:
         The exit status: 1 if a notebook couldn't be graded.

@@ -18,6 +18,7 @@ from lnbook.chapters.shared.checker import (
     as_count,
     checker,
     judge,
+    judge_letters,
     run_answer,
     running,
 )
@@ -83,12 +84,32 @@ def _output_norm(x: Tensor, branches: Sequence[Layer], norms: Sequence[Layer]) -
     return x
 
 
+def _no_residual(x: Tensor, branches: Sequence[Layer], norms: Sequence[Layer]) -> Tensor:
+    for branch, norm in zip(branches, norms, strict=True):
+        x = branch(norm(x))
+    return x
+
+
+def _post_without_residual(x: Tensor, branches: Sequence[Layer], norms: Sequence[Layer]) -> Tensor:
+    for branch, norm in zip(branches, norms, strict=True):
+        x = norm(branch(x))
+    return x
+
+
+def _final_in_the_loop(
+    x: Tensor, branches: Sequence[Layer], norms: Sequence[Layer], final: Layer
+) -> Tensor:
+    for branch, norm in zip(branches, norms, strict=True):
+        x = final(x + branch(norm(x)))
+    return x
+
+
 def _judge_stack(given: Any, right: Tensor, mistakes: Mapping[str, Tensor]) -> None:
     judge(
         as_array(given, tuple(right.shape), "What your stack returns"),
         right.detach(),
         {message: wrong.detach() for message, wrong in mistakes.items()},
-        otherwise="The numbers are wrong. Each branch has its own norm; use them in order.",
+        otherwise="The numbers are wrong. Check the residual sum, and where each norm goes.",
     )
 
 
@@ -103,7 +124,7 @@ def check_pre_stack(
 
     Example:
         >>> check_pre_stack(lambda x, branches, norms, final: x)
-        Not yet. The numbers are wrong. Each branch has its own norm; use them in order.
+        Not yet. The numbers are wrong. Check the residual sum, and where each norm goes.
     """
     x, branches, norms, final = _stack()
     given = run_answer(
@@ -126,6 +147,12 @@ def check_pre_stack(
                 _output_norm(x, branches, norms)
             ),
             "All branches use the first norm.": final(_pre(x, branches, norms[:1] * 3)),
+            "The residual is missing. Add x to what the branch writes.": final(
+                _no_residual(x, branches, norms)
+            ),
+            "The final norm comes once, after the last branch.": _final_in_the_loop(
+                x, branches, norms, final
+            ),
         },
     )
     return "The residual path has no norm on it until the end."
@@ -155,6 +182,12 @@ def check_post_stack(function: Callable[[Tensor, Sequence[Layer], Sequence[Layer
                 x, branches, norms
             ),
             "All branches use the first norm.": _post(x, branches, norms[:1] * 3),
+            "The residual is missing. Add x to what the branch writes.": _post_without_residual(
+                x, branches, norms
+            ),
+            "You normalize what goes into the sum. Normalize the sum itself.": _normed_residual(
+                x, branches, norms
+            ),
         },
     )
     return "Every sum is normalized before the next branch reads it."
@@ -236,7 +269,7 @@ def check_conclusion(losses: Any = None, better: Any = None, gap: Any = None) ->
     Args:
         losses: the dictionary of `check_runs`.
         better: the placement with the lower mean test loss, "pre" or "post".
-        gap: the difference of the two means, to two decimal places.
+        gap: the difference between the two means, to two decimal places.
 
     Example:
         >>> runs = {"pre": [2.0, 2.1, 2.2], "post": [3.0, 3.1, 3.5]}
@@ -296,8 +329,8 @@ def check_average(function: Callable[[Tensor, Tensor], Any]) -> str:
     )
     spoiled = torch.where(mask[..., None], y, torch.nan)
     with running(context="the padding was NaN"):
-        left = function(spoiled, mask)
-    if not torch.allclose(torch.as_tensor(left), right):
+        left = torch.as_tensor(function(spoiled, mask))
+    if not torch.allclose(left, right):
         told = "A NaN in the padding gets into your average: NaN times 0 is NaN."
         raise NotYet(f"{told} Replace the padding with torch.where.")
     with running(context="one sequence was all padding"):
@@ -308,16 +341,22 @@ def check_average(function: Callable[[Tensor, Tensor], Any]) -> str:
 
 
 STATEMENTS = {
-    "a": "(a) is false: each token has its own mean and variance, so padding can't change it.",
-    "b": "(b) is true: the zero vector is normalized to 0, since epsilon isn't 0, and gets beta.",
-    "c": "(c) is true: all tokens of a sequence share one mean there, padding included.",
-    "d": "(d) is false: the sum is the same, but it's divided by the length with padding.",
+    "a": (
+        False,
+        "(a) is false: each token has its own mean and variance, so padding can't change it.",
+    ),
+    "b": (
+        True,
+        "(b) is true: the zero vector is normalized to 0, since epsilon isn't 0, and gets beta.",
+    ),
+    "c": (True, "(c) is true: all tokens of a sequence share one mean there, padding included."),
+    "d": (False, "(d) is false: the sum is the same, but it's divided by the length with padding."),
 }
 
 
 @checker
 def check_padding(letters: Any = None) -> str:
-    """Check which statements on padding in lab 3 are true.
+    """Check which statements about padding in lab 3 are true.
 
     Args:
         letters: the letters of the true statements, such as "ad".
@@ -326,11 +365,7 @@ def check_padding(letters: Any = None) -> str:
         >>> check_padding("b")
         Not yet. (c) is true: all tokens of a sequence share one mean there, padding included.
     """
-    if not isinstance(letters, str) or not letters.strip() or set(letters.lower()) - set("abcd"):
-        raise NotYet('Name the true statements by their letters, such as "ad".')
-    for letter, message in STATEMENTS.items():
-        if (letter in letters.lower()) != ("is true" in message):
-            raise NotYet(message)
+    judge_letters(letters, STATEMENTS)
     return "Two of them are true."
 
 
@@ -343,13 +378,13 @@ def check_overflow(smallest: Any = None) -> str:
 
     Example:
         >>> check_overflow(255)
-        Not yet. 255 squared is 65025, which float16 can hold, if rounded.
+        Not yet. 255 squared is 65025, which isn't too large for float16.
     """
     given = as_count(smallest, "Your number")
     if given < 1:
         raise NotYet("Your number should be positive.")
     if given < 256:
-        raise NotYet(f"{given} squared is {given**2}, which float16 can hold, if rounded.")
+        raise NotYet(f"{given} squared is {given**2}, which isn't too large for float16.")
     if given > 256:
         raise NotYet("A smaller number overflows, too. The largest finite number is 65504.")
     return "256 squared is 65536, too large for float16."
@@ -367,10 +402,12 @@ def check_underflow(power: Any = None) -> str:
         Not yet. A smaller k is enough. The smallest positive float16 is about 6e-8.
     """
     given = as_count(power, "Your k")
+    if given < 0:
+        raise NotYet("Give k without its sign: for 1e-3, k is 3.")
     if given > 8:
         raise NotYet("A smaller k is enough. The smallest positive float16 is about 6e-8.")
     if given < 8:
-        raise NotYet(f"In float16, 1e-{max(given, 0)} is still positive.")
+        raise NotYet(f"In float16, 1e-{given} is still positive.")
     return "An epsilon of 1e-8 does nothing in float16."
 
 
@@ -399,7 +436,7 @@ def _half_cases() -> dict[str, Tensor]:
 
 
 def _within_rounding(y: Tensor, expected: Tensor, times: float = 1.0) -> bool:
-    """Whether a float16 result agrees, up to so many times the allowed rounding error."""
+    """Whether a float16 result agrees, up to `times` times the allowed rounding error."""
     allowed = times * (2.0**-10 * expected.abs() + 2.0**-12)
     return bool(((y.double() - expected).abs() <= allowed).all())
 
@@ -407,7 +444,7 @@ def _within_rounding(y: Tensor, expected: Tensor, times: float = 1.0) -> bool:
 def _half_mistakes(
     name: str, x: Tensor, weight: Tensor, bias: Tensor, eps: float
 ) -> dict[str, Tensor]:
-    """What common mistakes return for a case where they can be told from the right answer."""
+    """What common mistakes return in a case that distinguishes them from the right answer."""
     variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
     scaled = weight * (x - mean)
     if name == ORDINARY:
@@ -456,7 +493,7 @@ def check_half(function: Callable[[Tensor, Tensor, Tensor, float], Any]) -> str:
         for message, wrong in _half_mistakes(name, *exact, 1e-5).items():
             if _within_rounding(y, wrong, 4.0):
                 raise NotYet(f"For {name}, the output is wrong. {message}")
-        far = 0.02 if name in FAR_OFF else 0.5  # in large rows, float16 alone can cost more
+        far = 0.02 if name in FAR_OFF else 0.5  # in large rows, pure float16 can be off by more
         if not y.isfinite().all() or (y.double() - right).abs().max() > far:
             raise NotYet(f"For {name}, {FAR_OFF.get(name, SQUARES)}")
         told = f"For {name}, the last digits are wrong."

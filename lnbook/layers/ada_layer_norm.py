@@ -20,7 +20,7 @@ __all__ = ["AdaLayerNorm"]
 
 
 class AdaLayerNorm(nn.Module):
-    r"""Normalize the last dimensions of the input, then scale and shift them by a condition.
+    r"""Normalize the last dimensions of the input, then scale and shift them based on a condition.
 
     .. math::
         y = \hat{x} \odot (1 + \mathrm{scale}) + \mathrm{shift}, \qquad
@@ -30,7 +30,7 @@ class AdaLayerNorm(nn.Module):
     normalization of the input without :math:`\gamma` and :math:`\beta`. One linear layer computes
     everything else from the condition :math:`c`; it starts at zero, so at first the output is
     :math:`\hat{x}` for every condition, and the gate is 0. DiT applies a SiLU to the condition
-    first. As this is the same for all layers of a model, it's left to the caller.
+    first. Because this is the same for all layers of a model, it's left to the caller.
 
     With `gate=True`, a call returns the pair `(y, gate)`. The gate belongs at the end of the
     residual branch: `y, gate = norm(x, c)`, then `x + gate * branch(y)`.
@@ -56,10 +56,10 @@ class AdaLayerNorm(nn.Module):
     Shape:
         Input and output: `(*, *normalized_shape)`, of the same dtype: the parameters' dtype, or
         float16 or bfloat16 with parameters in float32. Condition: `(*, condition_size)`, with a
-        dtype that follows the same rule. Its leading dimensions are those of the input, in order,
-        or 1; it can have fewer. For inputs `(N, L, D)`, that's `(N, condition_size)` for one
-        condition per sequence, `(N, L, condition_size)` for one per token, and `(condition_size,)`
-        for one in total. Gate: broadcastable to the input, with the input's dtype.
+        dtype that follows the same rule. Its leading dimensions match the input's, in order, or are
+        1; it can have fewer. For inputs `(N, L, D)`, that's `(N, condition_size)` for one condition
+        per sequence, `(N, L, condition_size)` for one per token, and `(condition_size,)` for one in
+        total. Gate: broadcastable to the input, with the input's dtype.
 
     Raises:
         TypeError: at construction, for an argument of the wrong type; when called, for an input or
@@ -139,7 +139,7 @@ class AdaLayerNorm(nn.Module):
         return 3 if self.gate else 2
 
     def _check(self, input: Tensor, condition: Tensor) -> None:
-        """Raise unless input, condition and parameters belong together."""
+        """Raise unless input, condition and parameters are compatible."""
         check_last_dimensions(input, self.normalized_shape, _NAME)
         check_floating(condition, "condition", _NAME)
         outer = tuple(input.shape[: input.ndim - len(self.normalized_shape)])
@@ -165,7 +165,7 @@ class AdaLayerNorm(nn.Module):
                 )
 
     def _fits(self, condition: tuple[int, ...], outer: tuple[int, ...]) -> bool:
-        """Return whether a condition of this shape belongs to these leading dimensions."""
+        """Return whether a condition of this shape fits these leading dimensions."""
         *leading, size = condition or (0,)
         pairs = zip(leading, outer, strict=False)
         return (

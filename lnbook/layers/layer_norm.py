@@ -35,16 +35,17 @@ class LayerNorm(AffineLayer):
 
     All implementations compute the same function, up to rounding:
 
-    - `"auto"`, the default, picks the fastest: PyTorch's kernel.
-    - `"native"` is PyTorch's kernel, and exactly as fast.
+    - `"auto"`, the default, picks PyTorch's kernel, for every input. For large inputs on a CPU,
+      `"fused"` can be faster.
+    - `"native"` is PyTorch's kernel too.
     - `"fused"` is `lnbook.functional.LayerNormFunction`: lnbook's compiled kernel, with a
       hand-written backward pass.
     - `"plain"` is `lnbook.functional.layer_norm`, differentiated by autograd.
 
-    Rounding differs in two cases. For a float32 row with mean 1e4 and standard deviation 1, the
-    kernel keeps 3 correct digits and the others 6. A constant row gives exactly :math:`\beta` in
-    all of them, except in the kernel on a CPU with float16 or bfloat16, where the error is up to
-    :math:`2^{-23} \, |\gamma x| / \sqrt{\epsilon}`.
+    Rounding differs in two cases. For a float32 row with mean 1e4 and standard deviation 1,
+    PyTorch's kernel keeps 3 correct digits, and the others keep 6. A constant row gives exactly
+    :math:`\beta` in all of them, except in PyTorch's kernel on a CPU with float16 or bfloat16,
+    where the error is up to :math:`2^{-23} \, |\gamma x| / \sqrt{\epsilon}`.
 
     Args:
         normalized_shape: the last dimensions of the input, normalized together; an int means a
@@ -124,7 +125,7 @@ class LayerNorm(AffineLayer):
         try:
             return native(*given)
         except (RuntimeError, TypeError):
-            # The plain one rejects the same inputs, with a clearer message.
+            # The plain function rejects the same inputs, with a clearer message.
             layer_norm(*given)
             raise
 

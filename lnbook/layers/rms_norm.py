@@ -34,9 +34,9 @@ class RMSNorm(AffineLayer):
 
     All implementations compute the same function, up to rounding:
 
-    - `"auto"`, the default, picks the fastest: `"fused"` on a CPU, where PyTorch's version is
+    - `"auto"`, the default, picks `"fused"` on a CPU, where PyTorch's version is
       composed of many operations, and `"native"` elsewhere. `torch.compile` and `torch.export` get
-      the plain form, which needs nothing but PyTorch.
+      the plain form, which needs only PyTorch.
     - `"native"` is PyTorch's function. In half precision on a CPU it rounds more than once.
     - `"fused"` is `lnbook.functional.RMSNormFunction`: lnbook's compiled kernel, with a
       hand-written backward pass.

@@ -26,11 +26,11 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Record:
-    """What was measured, and on which machine.
+    """A set of measurements, and the machine they were made on.
 
     Attributes:
         machine: the date, the versions and the type of machine.
-        measurements: one mapping for each measurement.
+        measurements: one mapping per measurement.
 
     Example:
         >>> record = Record(machine(), [{"form": "native", "seconds": 0.5}])
@@ -93,7 +93,7 @@ def write(
 
     Args:
         name: the chapter and the file, without an extension; an existing record is replaced.
-        measurements: one mapping for each measurement.
+        measurements: one mapping per measurement.
         plain: converts objects that JSON doesn't support into ones that it does.
         more: additional facts about the machine, for example its settings.
 

@@ -6,7 +6,6 @@ import os
 import random
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import torch
 from IPython.core.getipython import get_ipython
@@ -16,13 +15,13 @@ from matplotlib.figure import Figure
 from lnbook._build import FIGURE_SNAPSHOT
 from lnbook.notebook.figure_snapshot import describe
 from lnbook.notebook.results import checks, table
-from lnbook.notebook.style import RC_PARAMS
+from lnbook.notebook.style import use_style
 
 __all__ = ["THREADS", "checks", "set_up", "table"]
 
 THREADS = "LNBOOK_THREADS"  # set to 2 to check that no output depends on it
 LARGEST_SEED = 2**32 - 1
-DIGITS = 10  # of numbers in outputs and in glued text: the sixteenth differs between processors
+DIGITS = 10  # in outputs and glued text, because the sixteenth differs between processors
 
 
 def set_up(seed: int = 0) -> np.random.Generator:
@@ -59,7 +58,7 @@ def set_up(seed: int = 0) -> np.random.Generator:
     # legacy="1.25": a single number prints as 0.5, not as np.float64(0.5).
     np.set_printoptions(precision=4, suppress=True, linewidth=88, legacy="1.25")
     torch.set_printoptions(precision=4, sci_mode=False, linewidth=88)
-    mpl.rcParams.update(RC_PARAMS)  # type: ignore[arg-type]
+    use_style()
     shell = get_ipython()
     if shell is not None:
         _show_figures_as_drawings(shell)
@@ -92,7 +91,7 @@ def _show_numbers_with_few_digits(shell: Any) -> None:
 
 
 def _show_number(number: float, printer: Any, cycle: bool) -> None:
-    del cycle  # IPython passes it; numbers contain nothing
+    del cycle  # IPython passes it, but numbers don't need it
     printer.text(repr(float(f"{number:.{DIGITS}g}")))
 
 

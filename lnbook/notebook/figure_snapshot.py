@@ -1,8 +1,8 @@
 """Describes what a figure shows in numbers and words, so that two figures can be compared.
 
 Drawings of the same data differ in their last digits from one processor to another, but what they
-show doesn't. So the latter is recorded here, with the digits that are reproducible, and compared
-instead of the drawing. Colors are identified by their names in the palette.
+show doesn't. So this module records what they show, with the digits that are reproducible, and
+that's compared instead of the drawing. Colors are identified by their names in the palette.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["describe"]
 
 DIGITS = 5  # for numbers that aren't on an axis
 FINEST = 4  # digits relative to an axis's length: less than a tenth of a pixel in the drawing
-# A mean of recorded numbers can be halfway between two positions, give or take a rounding error.
+# A mean of recorded numbers can be halfway between two positions, up to a rounding error.
 # Rounding it to this many digits first makes sure that it's rounded the same way on every machine.
 SETTLED = 10
 NAMES = {drawn.lower(): name for name, drawn in COLORS.items()}
@@ -71,13 +71,13 @@ def describe(figure: Figure) -> dict[str, Any]:
 
 
 def rounded(values: ArrayLike) -> list[Any]:
-    """Round an array to five digits of its largest value, as nested lists.
+    """Round an array to five digits of its largest value, and return nested lists.
 
     Args:
         values: real numbers of any shape, possibly masked; masked values count as NaN.
 
     Returns:
-        Nested lists of floats; NaN and infinities become their names, since JSON has none.
+        Nested lists of floats; NaN and infinities become their names, since JSON doesn't have them.
     """
     array: NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
     finite = np.abs(array[np.isfinite(array)])

@@ -1,6 +1,7 @@
 """The style of every figure in the book: colors, sizes and fonts, all in one place.
 
-The colors are in `palette.toml`, named by what they represent. Figures have no background: the site
+The colors are in `palette.toml`, named by what they represent. The fonts are those of the site's
+text and formulas; `bookbuild.site.figure_fonts` made them. Figures have no background: the site
 shows them on the page's background, with shades for light and dark mode.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
@@ -20,11 +22,11 @@ __all__ = [
     "LABELS",
     "MUTED",
     "PALETTE",
-    "RC_PARAMS",
     "WIDTH",
     "concept",
     "line_style",
     "line_styles",
+    "use_style",
 ]
 
 PALETTE: dict[str, dict[str, str]] = tomllib.loads(
@@ -34,9 +36,9 @@ PALETTE: dict[str, dict[str, str]] = tomllib.loads(
 COLORS = MappingProxyType(
     {name: shades["drawn"] for name, shades in PALETTE.items() if "drawn" in shades}
 )
-INK, MUTED = COLORS["ink"], COLORS["muted"]  # almost every figure has them
+INK, MUTED = COLORS["ink"], COLORS["muted"]  # almost every figure uses them
 
-# Dashes and marker, and what they represent: lines can be told apart without color.
+# Dashes and markers, and what they represent, so that lines can be told apart without color.
 _LINES: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
     ("-", "o", ("first", "layer_norm", "post_ln")),
     ("--", "s", ("second", "batch_norm", "pre_ln")),
@@ -81,45 +83,73 @@ LABELS = MappingProxyType(
     }
 )
 
+FONTS = (
+    "LNSans-Regular.ttf",
+    "LNSans-Bold.ttf",
+    "LNSans-Italic.ttf",
+    "LNMath-Regular.ttf",
+    "LNMath-Italic.ttf",
+)
 WIDTH = 4.6  # inches: on a phone, letters in figures are still as large as in the text
 
-RC_PARAMS = MappingProxyType(
+_RC_PARAMS = MappingProxyType(
     {
         "axes.axisbelow": True,
         "axes.edgecolor": MUTED,
         "axes.labelcolor": INK,
-        "axes.labelsize": 10.5,
+        "axes.labelsize": 11.5,
         "axes.linewidth": 0.8,
         "axes.spines.right": False,
         "axes.spines.top": False,
         "axes.titlecolor": INK,
         "axes.titlelocation": "left",
-        "axes.titlesize": 11,
+        "axes.titlesize": 12,
         "axes.titleweight": "bold",
         "axes.unicode_minus": True,
         "figure.constrained_layout.use": True,
         "figure.dpi": 96,
         "figure.facecolor": "none",
         "figure.figsize": (WIDTH, 3.2),
-        "font.family": "DejaVu Sans",  # comes with matplotlib, so it is the same everywhere
-        "font.size": 10.5,
+        "font.family": ["LN Sans", "DejaVu Sans"],  # the second one for signs such as a square
+        "font.size": 11.5,
         "grid.color": COLORS["rule"],
         "grid.linewidth": 0.7,
         "legend.frameon": False,
-        "legend.fontsize": 10,
+        "legend.fontsize": 11,
         "lines.linewidth": 2.0,
-        "mathtext.fontset": "dejavusans",
+        "mathtext.fontset": "custom",
+        "mathtext.fallback": "stix",  # comes with matplotlib; for large roots and parentheses
+        **dict.fromkeys(("mathtext.rm", "mathtext.tt"), "LN Math"),
+        **dict.fromkeys(("mathtext.it", "mathtext.cal"), "LN Math:italic"),
+        **dict.fromkeys(("mathtext.bf", "mathtext.bfit"), "LN Sans:bold"),
+        "mathtext.sf": "LN Sans",
         "axes.facecolor": "none",
         "savefig.facecolor": "none",
         "svg.fonttype": "path",
         "svg.hashsalt": "lnbook",
         "text.color": INK,
         "xtick.color": INK,
-        "xtick.labelsize": 10,
+        "xtick.labelsize": 11,
         "ytick.color": INK,
-        "ytick.labelsize": 10,
+        "ytick.labelsize": 11,
     }
 )
+
+
+def use_style() -> None:
+    """Let matplotlib draw figures in the style of the book from now on."""
+    import matplotlib as mpl  # not at the top, because the site's build needs only the colors
+
+    _add_fonts()
+    mpl.rcParams.update(_RC_PARAMS)  # type: ignore[arg-type]
+
+
+@cache
+def _add_fonts() -> None:
+    from matplotlib.font_manager import fontManager
+
+    for name in FONTS:
+        fontManager.addfont(Path(__file__).with_name("fonts") / name)
 
 
 def concept(label: str) -> str | None:
@@ -161,8 +191,8 @@ def line_styles(labels: Iterable[str], **other: Any) -> dict[str, dict[str, Any]
     """Return the style of each line of a figure, by its label.
 
     A line whose label names a concept has that concept's style. If several labels name the same
-    concept, their lines share its color, and the later ones get hollow markers and dashes of their
-    own. A line whose label names no concept gets the next free style.
+    concept, their lines share its color, and the later ones get hollow markers and different
+    dashes. A line whose label doesn't name a concept gets the next free style.
 
     Args:
         labels: the labels of all lines.

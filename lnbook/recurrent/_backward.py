@@ -148,7 +148,7 @@ class Backward:
         return zip(*views, *statistics, strict=True)
 
     def _through_gate_norm(self, da: Tensor, total: Tensor, statistics: Sequence[Tensor]) -> Tensor:
-        """Return the gradient of one step's summed inputs from that of its gates."""
+        """Compute the gradient of one step's summed inputs from that of its gates."""
         shape, gain = (self.gate_width,), self.gate_gain
         result: Tensor
         if not self.plan.per_gate:

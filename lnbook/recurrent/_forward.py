@@ -154,7 +154,7 @@ def _by_gate(gates: Tensor) -> tuple[Tensor, ...]:
 
 
 def _steps(buffer: Tensor, batch_sizes: list[int]) -> Sequence[Tensor]:
-    """Return the rows of each step: separate ones, or the same ones reused if there are no more."""
+    """Return the rows of each step, or the same rows every time if the buffer has no more."""
     if len(buffer) == sum(batch_sizes):
         rows: tuple[Tensor, ...] = buffer.split(batch_sizes)
         return rows

@@ -27,7 +27,7 @@ Step: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 
 
 def checks_arguments(variant: str) -> Callable[[Step], Step]:
-    """Decorate a step so that it rejects mismatched arguments; `__wrapped__` doesn't."""
+    """Decorate a step so that it rejects mismatched arguments; its `__wrapped__` doesn't."""
 
     def decorate(step: Step) -> Step:
         @functools.wraps(step)
@@ -107,7 +107,7 @@ def check_input(
 
     Raises:
         TypeError: it is not a tensor.
-        ValueError: the number of dimensions is none of the two allowed, or the dtype is wrong.
+        ValueError: the number of dimensions isn't one of the two allowed, or the dtype is wrong.
         RuntimeError: the number of features or the device is wrong.
     """
     check_tensor(input, "input", function)
@@ -204,7 +204,7 @@ def _check_fits(
             f"{function}: expected {name} to be on the device {x.device} of the input, "
             f"but got {tensor.device}"
         )
-    # Under autocast, a step can return a state with a different dtype from its input.
+    # Under autocast, a step can return a state whose dtype differs from its input's.
     mixes = autocasts(x.device) and tensor.is_floating_point() and x.is_floating_point()
     if tensor.dtype != x.dtype and not mixes:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""What recurrent modules have in common: layers, directions, packed sequences, dropout between."""
+"""What recurrent modules share: layers, directions, packed sequences, dropout between layers."""
 
 import warnings
 from abc import abstractmethod
@@ -60,11 +60,11 @@ class Stack(nn.Module):
 
     @abstractmethod
     def _zeros(self, zeros: Tensor) -> States:
-        """Return the first states, given a tensor of zeros, where the caller gave none."""
+        """Return the initial states if the caller gave none, from a tensor of zeros."""
 
     @abstractmethod
     def _checked(self, hx: Any, shape: tuple[int, ...], input: Tensor) -> States:
-        """Return the given states, each of the given shape, or raise."""
+        """Return the given states; raise unless each has the given shape."""
 
     @abstractmethod
     def _run_one(
@@ -81,7 +81,7 @@ class Stack(nn.Module):
         self.reset_parameters()
 
     def extra_repr(self) -> str:
-        """Return the arguments; those with defaults only where they differ from them."""
+        """Return the arguments; optional ones only if they differ from their defaults."""
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
         defaults |= {"bidirectional": False}
         changed = [
@@ -92,7 +92,7 @@ class Stack(nn.Module):
         return f"{self.input_size}, {self.hidden_size}{''.join(changed)}, variant={self.variant!r}"
 
     def _share(self, cell: nn.Module, layer: int, reverse: bool) -> None:
-        """Replace the parameters of a cell by those of a layer, or raise IndexError."""
+        """Replace the parameters of a cell with those of a layer, or raise IndexError."""
         suffix = f"_l{layer}" + ("_reverse" if reverse else "")
         if (layer, suffix) not in self._walks():
             raise IndexError(
@@ -189,7 +189,7 @@ class Stack(nn.Module):
 
 
 def _turn(batch_sizes: list[int], device: torch.device) -> Tensor:
-    """Return the index of each row in the reversed sequences: it is its own inverse."""
+    """Return each row's index in the reversed sequences; the permutation is its own inverse."""
     sizes, rows = torch.tensor(batch_sizes), torch.arange(sum(batch_sizes))
     starts = sizes.cumsum(0) - sizes
     steps = torch.arange(len(batch_sizes)).repeat_interleave(sizes)

@@ -9,7 +9,7 @@ calling about thirty small operations per step. Therefore:
 - the input projection (including its norm, in Ba's variant) is computed for all steps at once;
 - the four gates' norms are computed as one norm of a `(4 * N, hidden_size)` view;
 - all nonlinearities are sigmoids, since :math:`\tanh(x) = 2 \sigma(2x) - 1` and a sigmoid takes a
-  third of the time; the inner factor 2 goes into the gain and bias of the preceding norm;
+  third of the time; the inner factor of 2 is absorbed into the gain and bias of the preceding norm;
 - each kind of state is written into one buffer, from which backward reads it;
 - the backward loop contains only what depends on the following step. Local derivatives and the
   gradients of gains and biases are computed for a few steps at once, few enough to stay in the
@@ -17,8 +17,8 @@ calling about thirty small operations per step. Therefore:
 
 For second derivatives, backward switches to the plain loop.
 
-Notation as in `lnbook.recurrent.steps`, and :math:`m = \sigma(f) \odot c + \sigma(i) \odot
-\tanh(g)`, the cell before its norm. Rows are packed as in `lnbook.recurrent.loop`.
+The notation is that of `lnbook.recurrent.steps`, plus :math:`m = \sigma(f) \odot c + \sigma(i)
+\odot \tanh(g)`, the cell before its norm. Rows are packed as in `lnbook.recurrent.loop`.
 """
 
 import warnings
@@ -57,7 +57,7 @@ def fused_layer(
     """Run one layer of an LSTM over its sequences, like `plain_layer` but faster.
 
     The module docstring explains the optimizations. On a CPU, the first call with a dtype compiles
-    a kernel, and so does the first backward pass; each takes some ten seconds, and the result is
+    a kernel, and so does the first backward pass; each takes about ten seconds, and the result is
     kept on disk. Without normalization, PyTorch's LSTM runs. If no gradient is needed, the gates
     are not saved. First derivatives use hand-written formulas; higher ones come from the plain
     loop, at its speed. Inside `torch.func` transforms, under `torch.compile` and for tensors on the
@@ -70,9 +70,9 @@ def fused_layer(
         batch_sizes: number of rows at each time step, never increasing.
         h: initial hidden states, of shape `(batch_sizes[0], hidden_size)` and the dtype of `rows`.
         c: initial cell states, like `h`.
-        parameters: tensors by name, as in `LayerNormLSTMCell`, of the dtype of `rows`.
+        parameters: tensors by name, as in `LayerNormLSTMCell`, with the dtype of `rows`.
         eps: value added to each variance, finite and at least 0.
-        compiled: whether the kernel may run, where there is one; otherwise, torch operations do.
+        compiled: whether to run the kernel, if there is one, instead of torch operations.
 
     Returns:
         `(output, h_n, c_n)`: the hidden states of all steps, packed like `rows`, and the states
@@ -201,7 +201,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor]) -> Sequence[Tensor | None]:
 def _differentiable_backward(
     plan: Plan, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Sequence[Tensor]
 ) -> list[Tensor | None]:
-    # Aliases, since one input can depend on another: these are partial derivatives.
+    # Use aliases, because these are partial derivatives, and one input can depend on another.
     aliases = [tensor.view_as(tensor) for tensor in inputs]
     rows, h, c, *tensors = aliases
     parameters = dict(zip(plan.names, tensors, strict=True))

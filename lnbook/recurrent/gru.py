@@ -37,9 +37,9 @@ class LayerNormGRUCell(nn.Module):
         h' = (1 - z) \odot \tanh(m) + z \odot h
 
     The first two norms run over both gates together, the other two over the candidate. Source: Ba,
-    Kiros and Hinton 2016, eq. 26-28, for the default, `variant="ba"`, with :math:`z` and
-    :math:`1 - z` exchanged, as in PyTorch and in the authors' code. With `variant="none"` (or
-    None), the cell has no norms, and its state dict fits `torch.nn.GRUCell`.
+    Kiros and Hinton 2016, eq. 26-28, for the default, `variant="ba"`, with :math:`z` and :math:`1 -
+    z` swapped, as in PyTorch and in the authors' code. With `variant="none"` (or None), the cell
+    has no norms, and its state dict fits `torch.nn.GRUCell`.
 
     Args:
         input_size: number of features of the input.

@@ -43,7 +43,7 @@ class LayerNormLSTM(Stack):
       inputs of all steps at once, writes states in place, and backpropagates through time with
       hand-written formulas.
     - `"fused"` is the same in a kernel compiled by Numba, where there is one (on a CPU, in float32
-      and float64). It's faster, but the first use on a machine compiles it, which takes some ten
+      and float64). It's faster, but the first use on a machine compiles it, which takes about ten
       seconds for each dtype and direction.
     - `"plain"` is `lnbook.recurrent.plain_layer`, differentiated by autograd. It also supports
       forward-mode differentiation, and is used inside `torch.func` transforms, `torch.compile`
@@ -173,7 +173,7 @@ class LayerNormLSTM(Stack):
         return output, (h_n, c_n)
 
     def extra_repr(self) -> str:
-        """Return the arguments; those with defaults only where they differ from them."""
+        """Return the arguments; optional ones only if they differ from their defaults."""
         auto = self.implementation == "auto"
         shown = super().extra_repr()
         return shown if auto else f"{shown}, implementation={self.implementation!r}"

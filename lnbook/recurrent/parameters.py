@@ -19,7 +19,7 @@ __all__ = [
 
 VARIANTS = ("ba", "per-gate", "carried", "none")
 
-# Which bias contains the forget bias; the others start at 0.
+# The bias that contains the forget bias; the others start at 0.
 FORGET_BIASES = {
     "ba": "bias_gates",
     "carried": "bias_gates",
@@ -40,7 +40,7 @@ def parameter_shapes(
         bias: whether the gates and the norms have biases.
 
     Raises:
-        TypeError: a size is not an integer, or `bias` not a bool.
+        TypeError: a size is not an integer, or `bias` is not a bool.
         ValueError: there is no such variant, or a size is below 1.
 
     Example:
@@ -63,7 +63,7 @@ def parameter_shapes(
 
 
 def checked_variant(variant: Any, function: str, known: Sequence[str] = VARIANTS) -> str:
-    """Return the name of the variant, "none" for None.
+    """Return the name of the variant, which is "none" for None.
 
     Raises:
         ValueError: there is no such variant.

@@ -215,7 +215,7 @@ def per_gate_step(
 
 Step = Callable[[Tensor, Tensor, Tensor, Parameters, float], tuple[Tensor, Tensor]]
 
-# Without the checks, which would cost time at every step: the loop checks once.
+# These skip the checks, which would cost time at every step; the loop checks once.
 STEPS: dict[str, Step] = {
     variant: step.__wrapped__  # type: ignore[attr-defined]
     for variant, step in {

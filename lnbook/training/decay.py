@@ -13,7 +13,7 @@ __all__ = ["decay_groups"]
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Split a model's parameters into those with and those without weight decay.
+    """Split a model's parameters into those with weight decay and those without.
 
     Matrices, kernels and embeddings decay. Parameters with fewer than two dimensions (biases,
     gains) don't, nor do the parameters of a norm over several dimensions, such as

@@ -34,7 +34,7 @@ def dot_product_attention(
 
     Source: Vaswani et al. 2017, eq. 1, where :math:`s = 1/\sqrt{d}`. It computes the same output as
     `torch.nn.functional.scaled_dot_product_attention`, which doesn't return :math:`A`. As there, a
-    query with all keys hidden gets weights and output 0.
+    query whose keys are all hidden gets zero weights and a zero output.
 
     Args:
         query: :math:`Q`, of shape `(*, L, d)`.

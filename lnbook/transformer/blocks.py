@@ -93,7 +93,7 @@ class TransformerBlock(nn.Module, abc.ABC):
         torch.Size([4, 5, 8])
     """
 
-    # Whether the output of a stack of these blocks is not normalized.
+    # Whether a stack of these blocks needs a final norm to normalize its output.
     needs_final_norm: ClassVar[bool]
     norm_names: ClassVar[tuple[str, ...]] = ("norm1", "norm2")
 
@@ -177,7 +177,7 @@ class TransformerBlock(nn.Module, abc.ABC):
             need_weights: whether to also return the weights, of shape `(N, nhead, L, L)` or
                 `(nhead, L, L)`, before dropout.
 
-        A token with all keys hidden gets zero weights, as in PyTorch's layer in training mode.
+        A token whose keys are all hidden gets zero weights, as in PyTorch's layer in training mode.
 
         Raises:
             TypeError: `src` or a mask is not a tensor, or a flag is not a bool.

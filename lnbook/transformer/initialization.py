@@ -53,7 +53,7 @@ def xavier_init_(
 def deepnorm_init_(
     module: nn.Module, beta: float, *, rng: np.random.Generator | None = None
 ) -> nn.Module:
-    r"""Initialize DeepNorm blocks: Xavier's, scaled by beta except for query and key.
+    r"""Initialize DeepNorm blocks with Xavier's values, scaled by beta except for query and key.
 
     .. math::
         W \sim \mathcal{N}\left(0, \frac{2 g^2}{n_\mathrm{in} + n_\mathrm{out}}\right), \qquad

@@ -1,15 +1,26 @@
 """A small book with two pages in a temporary folder, for tests to break."""
 
+import contextlib
+import gc
+import io
 import os
 import shutil
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from bookbuild.__main__ import main
 from bookbuild.book import Book
 
 ROOT = Path(__file__).resolve().parents[2]
+STARTUP = ROOT / "tests" / "helpers" / "startup"
+# The commands that run without Sphinx, which leaves a lot behind in its process. In a process of
+# their own, they would spend seconds importing it for nothing.
+HERE = ("differences", "notebooks", "update-pins")
 
 INDEX = """\
 ---
@@ -90,7 +101,7 @@ print("it is", value)
 
 @dataclass
 class SmallBook:
-    """The book, and the commands that someone would type in its folder."""
+    """The book, and the commands that you'd type in its folder."""
 
     book: Book
 
@@ -111,15 +122,36 @@ class SmallBook:
         return Book(self.book.root)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": f"{self.book.root}{os.pathsep}{ROOT}"}
+        """Run a command as `python -m bookbuild` does."""
+        path = os.pathsep.join(map(str, (self.book.root, ROOT, STARTUP)))
+        command = ["bookbuild", "--root", str(self.book.root), *arguments]
+        if arguments[0] in HERE:
+            return run_here(command, path)
         return subprocess.run(
-            [sys.executable, "-m", "bookbuild", "--root", str(self.book.root), *arguments],
+            [sys.executable, "-m", *command],
             capture_output=True,
             text=True,
             check=False,
-            env=environment,
+            env={**os.environ, "PYTHONPATH": path},
             cwd=self.book.root,
         )
+
+
+def run_here(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, but with this path for the kernels that it starts."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # as Python does in a process of its own
+        patch.setenv("PYTHONPATH", path)
+        patch.setattr(sys, "argv", command)
+        code = main()
+        gc.collect()  # jupyter_client leaves event loops open, which warn when they're collected
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
 def make_small_book(root: Path) -> SmallBook:

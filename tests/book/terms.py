@@ -1,8 +1,8 @@
 """Where a page uses the terms of the glossary, and where it links them.
 
-A page is read as the build reads it, as tokens of MyST. Its running prose is its paragraphs and
-lists, with those in admonitions and hints. Headings, tables, quotations, formulas, code, captions
-and the texts of links are none: no term has to be linked there, but a link there counts.
+A page is read as the build reads it, as MyST tokens. Its running prose is its paragraphs and lists,
+with those in admonitions and hints. Headings, tables, quotations, formulas, code, captions and link
+texts don't count as prose: no term has to be linked there, but a link there counts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bookbuild.book import Book
 NO_TEXT = ("code-cell", "math", "eval-rst", "glossary", "bibliography")  # directives
 NO_PROSE = ("list-table",)
 SKIPPED = {f"{name}_open": f"{name}_close" for name in ("heading", "table", "blockquote")}
-LINK, OTHER = "\ufffc", "\ufffd"  # stand for a link to a term, and for what is no text
+LINK, OTHER = "\ufffc", "\ufffd"  # replace a link to a term, and anything that isn't text
 
 
 class Use(NamedTuple):
-    """A place where a page names a term or links it."""
+    """A place where a page names a term or links to it."""
 
     term: str
     line: int
@@ -35,7 +35,7 @@ class Use(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A paragraph, a heading or a cell of a table; LINK stands for each of its links to terms."""
+    """A paragraph, a heading or a table cell, with LINK in place of each link to a term."""
 
     line: int
     prose: bool
@@ -44,7 +44,7 @@ class _Block(NamedTuple):
 
 
 def glossary(book: Book) -> dict[str, str]:
-    """The terms of the glossary in their order, each with its definition."""
+    """The terms of the glossary, in order, each with its definition."""
     text = (book.source / "glossary.md").read_text(encoding="utf-8")
     entries: dict[str, str] = {}
     for token in _parser(book).parse(text):
@@ -85,7 +85,7 @@ def _parser(book: Book) -> MarkdownIt:
 
 
 def _blocks(parser: MarkdownIt, text: str, first: int, *, prose: bool = True) -> Iterator[_Block]:
-    """The blocks of a text whose first line has the number `first`, with those in directives."""
+    """The blocks of a text that starts at line `first`, including those in directives."""
     until = ""
     for token in parser.parse(text):
         line = first + (token.map[0] if token.map else 0)
@@ -121,9 +121,9 @@ def _flat(tokens: Iterable[Token]) -> tuple[str, list[str]]:
 
 
 def _pattern(terms: Iterable[str]) -> re.Pattern[str]:
-    """What matches a link or a term, of several terms at one place the longest.
+    """A pattern for a link or a term; if several terms fit at one position, the longest matches.
 
-    The group that has matched is named after the term, in hexadecimal digits.
+    The matching group is named after the term, in hexadecimal digits.
     """
     ordered = sorted(terms, key=len, reverse=True)
     groups = [f"(?P<t{term.encode().hex()}>{'|'.join(_forms(term))})" for term in ordered]

@@ -1,4 +1,4 @@
-"""Exercises answered on the page: the browser says what the checker says."""
+"""Exercises answered on the page: the browser gives the same verdicts as the checker."""
 
 import ast
 import importlib
@@ -6,19 +6,17 @@ import itertools
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bookbuild.book import Book
 from bookbuild.site.answer_rules import answer_rules
 from bookbuild.sphinx.answers import _call, form, rules
 from lnbook.chapters.shared.checker import as_array, as_count, checker, judge
+from tests.helpers.this_book import BOOK, ROOT
 from tests.site.node_tools import NODE
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "bookbuild" / "sphinx" / "static" / "answers.js"
 LEAST = 50  # exercises that can be answered on the page
 JUDGE = """
@@ -36,8 +34,8 @@ def in_browser(asked: list[tuple[dict, dict[str, list[str]]]]) -> list[tuple[boo
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Every call of a checker that ends a cell, and its chapter."""
-    for chapter in Book(ROOT).chapters:
+    """Every checker call that ends a cell, and its chapter."""
+    for chapter in BOOK.chapters:
         text = (ROOT / "book" / f"{chapter.name}.md").read_text(encoding="utf-8")
         for part in text.split("```{code-cell}")[1:]:
             if call := _call(part.split("\n```")[0]):

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bookbuild.book import Book
 from bookbuild.sphinx import api
+from tests.helpers.this_book import BOOK
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
 
@@ -23,7 +23,7 @@ def has_names(path: Path) -> bool:
 
 
 def public_modules() -> list[str]:
-    """Packages and modules with public names; a package with names stands for its modules."""
+    """Packages and modules with public names; if a package has some, its modules don't count."""
     found = []
     for path in sorted(PACKAGE.rglob("[a-z]*.py")) + sorted(PACKAGE.rglob("__init__.py")):
         package = path.with_name("__init__.py")
@@ -36,11 +36,10 @@ def public_modules() -> list[str]:
 
 @pytest.fixture(scope="module")
 def shown() -> set[str]:
-    """The modules that the pages of the reference name, with those of a whole package."""
-    book = Book(PACKAGE.parent)
-    text = "\n".join(path.read_text() for path in sorted((book.source / "api").glob("*.md")))
+    """The modules named on the reference's pages, including those that match a pattern."""
+    text = "\n".join(path.read_text() for path in sorted((BOOK.source / "api").glob("*.md")))
     modules = set(re.findall(r"^\.\. automodule:: (\S+)$", text, re.MULTILINE))
-    env = SimpleNamespace(srcdir=book.source)
+    env = SimpleNamespace(srcdir=BOOK.source)
     for pattern in re.findall(r"^\.\. api-modules:: (\S+)$", text, re.MULTILINE):
         modules |= set(api._modules(env, pattern))
     return modules
@@ -71,7 +70,7 @@ def public_objects() -> Iterator[tuple[str, object]]:
     "value", [pytest.param(value, id=name) for name, value in public_objects()]
 )
 def test_every_public_name_has_an_example(value: object) -> None:
-    assert ">>>" in (value.__doc__ or ""), "show in its docstring how it is used"
+    assert ">>>" in (value.__doc__ or ""), "show in its docstring how to use it"
 
 
 def test_public_objects_are_found() -> None:

@@ -1,4 +1,4 @@
-"""The arcs of the graph of what builds on what."""
+"""The arcs in the graph of prerequisites."""
 
 import re
 

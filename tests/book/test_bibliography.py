@@ -1,14 +1,12 @@
-"""Every work in the bibliography is cited, and its entries have one form."""
+"""Every work in the bibliography is cited, and all entries have the same form."""
 
 import re
-from pathlib import Path
 
 import pytest
 from pybtex.database import Entry, parse_file
 
-from bookbuild.book import Book
+from tests.helpers.this_book import BOOK
 
-BOOK = Book(Path(__file__).resolve().parents[2])
 WORKS = parse_file(str(BOOK.source / "references.bib")).entries
 
 FIELDS = ["title", "journal", "booktitle", "publisher", "volume", "number", "pages", "year"]
@@ -54,7 +52,7 @@ def test_an_entry_says_who_what_where_and_when(key: str, work: Entry) -> None:
     venue = VENUES[work.type]
     assert venue is None or work.fields[venue]
     assert re.fullmatch(r"[a-z]+\d{4}[a-z0-9]*", key)
-    assert work.fields["year"] in key, "the key holds the year"
+    assert work.fields["year"] in key, "the key contains the year"
     if key in NO_ADDRESS:
         assert "doi" not in work.fields
         assert work.fields["pages"]

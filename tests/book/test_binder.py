@@ -25,7 +25,7 @@ def test_a_chapter_opens_as_a_notebook_on_binder(book: Book, tmp_path: Path) -> 
     assert manager["defaultViewers"] == {"markdown": notebook, "myst": notebook}
 
 
-# What repo2docker looks at before environment.yml, or runs as well: any of it would make another
+# Files that repo2docker reads before environment.yml, or runs as well: any of them would change the
 # image. Checked against `repo2docker --no-build --debug .` of version 2026.4.0.
 ELSEWHERE = ["binder", ".binder", "Dockerfile", "repo2docker_config.py", "start", "apt.txt"]
 ELSEWHERE += ["Project.toml", "JuliaProject.toml", "REQUIRE", "default.nix", "runtime.txt"]

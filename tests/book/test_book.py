@@ -18,7 +18,7 @@ def test_every_reference_belongs_to_a_chapter(book: Book) -> None:
 
 
 def test_next_leads_through_the_chapters_first(book: Book) -> None:
-    """From the home page on, with no page between that is no chapter."""
+    """ "Next" leads from the home page through all chapters, with no other page in between."""
     chapters = tuple(chapter.name for chapter in book.chapters)
     assert book.pages[: 1 + len(chapters)] == ("index", *chapters)
 
@@ -29,7 +29,7 @@ def test_every_page_has_a_description(book: Book) -> None:
         front = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else {}
         description = front.get("myst", {}).get("html_meta", {}).get("description", "")
         assert SHORTEST_DESCRIPTION <= len(description) <= LONGEST_DESCRIPTION, (
-            f"{name}: description of {len(description)} letters"
+            f"{name}: description of {len(description)} characters"
         )
 
 
@@ -50,7 +50,7 @@ def test_code_fits_the_page(book: Book) -> None:
             wrong += [f"{chapter.where(number)}: {line}" for line in lines if len(line) > 76]
             if len(lines) > 15:
                 wrong.append(f"{chapter.where(number)}: {len(lines)} lines")
-    assert not wrong, "at most 15 lines of 76 letters:\n" + "\n".join(wrong)
+    assert not wrong, "at most 15 lines of 76 characters:\n" + "\n".join(wrong)
 
 
 def problems(book: Book) -> list[str]:

@@ -1,4 +1,4 @@
-"""What CI runs: every step, in order, with a table of their times, also if one fails."""
+"""What CI runs: every step, in order, with a table of their times, even if one fails."""
 
 import os
 import re
@@ -27,7 +27,7 @@ MAKES = [
 
 
 def run_ci(folder: Path, fails: str = "") -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run a copy of the script beside programs that only note how they were called."""
+    """Run a copy of the script with programs that only record how they were called."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
     programs = folder / "programs"

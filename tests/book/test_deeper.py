@@ -1,4 +1,5 @@
-"""The box "Going deeper": it contains everything between its marks; a lone mark is an error."""
+"""The box "Going deeper": it contains everything between its marks; a mark without its partner is
+an error."""
 
 from __future__ import annotations
 

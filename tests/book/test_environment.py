@@ -52,7 +52,7 @@ def test_this_environment_has_the_pinned_versions(book: Book) -> None:
         try:
             installed = version(name).partition("+")[0]  # torch's CPU build is 2.13.0+cpu
         except PackageNotFoundError:
-            continue  # a package for another system or another Python
+            continue  # a package for a different system or Python
         if installed != pinned:
             wrong[name] = (installed, pinned)
     assert not wrong, f"installed, pinned: {wrong}: run 'make setup', or raise the pins"
@@ -75,7 +75,8 @@ def test_conda_environment_agrees(book: Book) -> None:
 
 
 def test_binders_server_fits_jupyterlab(book: Book) -> None:
-    # Notebook 7.n is made of JupyterLab 4.n: with another one, what Binder starts may not work.
+    # Notebook 7.n is built from JupyterLab 4.n: with a different one, what Binder starts may not
+    # work.
     environment = yaml.safe_load((book.root / "environment.yml").read_text())
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
     notebook = next(text for text in pip if text.startswith("notebook")).removeprefix("notebook==")

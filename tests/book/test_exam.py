@@ -1,4 +1,4 @@
-"""The exam questions: their form, and the numbers of their solutions, computed."""
+"""The exam questions: their format, and the numbers in their solutions, computed again."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +58,7 @@ def normalize_row() -> Values:
 
 
 def batch_of_two() -> Values:
-    x = np.array([[1.0, 7.0], [3.0, 1.0]])  # by columns, since PyTorch takes no epsilon of 0 here
+    x = np.array([[1.0, 7.0], [3.0, 1.0]])  # by columns: here PyTorch rejects an epsilon of 0
     columns = {name: np.array([normalized(list(column), eps) for column in x.T]).T
                for name, eps in (("without", 0.0), ("with_eps", 16.0))}  # fmt: skip
     checked = functional.batch_norm(torch.tensor(x), None, None, training=True, eps=16.0)
@@ -216,7 +216,7 @@ def test_the_numbers_of_a_solution(name: str) -> None:
         np.testing.assert_allclose(given[key], value, rtol=1e-6, atol=1e-8, err_msg=key)
 
 
-# The form
+# Format
 
 GOOD = """
 [[questions]]

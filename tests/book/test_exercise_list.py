@@ -48,7 +48,7 @@ def built(pages: Path) -> list[tuple[str, str]]:
     """Build, and return the text and the target of each link in the list."""
     out = pages.parent / "html"
     configuration = {"extensions": ["sphinx_exercise", "bookbuild.sphinx.exercise_list"]}
-    with docutils_namespace():  # what extensions register ends with the build
+    with docutils_namespace():  # what extensions register is removed after the build
         app = Sphinx(
             str(pages), None, str(out), str(out / "trees"), "html", configuration, status=None
         )

@@ -106,7 +106,7 @@ def test_a_raster_turns_its_lightness() -> None:
     )
     assert luminance(white) < luminance(pale) < luminance(blue)
     assert turned[1][2] > turned[1][0]  # blue is still blue
-    assert contrast(pale, PALETTE["ink"]["dark"]) > 4.5  # numbers on pale cells can be read
+    assert contrast(pale, PALETTE["ink"]["dark"]) > 4.5  # numbers on pale cells are readable
 
 
 def test_the_pages_have_the_shades() -> None:
@@ -131,9 +131,22 @@ def test_outputs_follow_from_what_is_drawn_and_not_from_shades(small: SmallBook)
     constants.write_text("from lnbook.notebook.style import COLORS\n" + constants.read_text())
     before = repaint(small, "layer_norm", "layer_norm")
     assert repaint(small, 'light = "#0072B2"', 'light = "#0062A2"') == before
-    assert repaint(small, "\nmark =", "\nmarking =") == before, "a color of the pages only"
+    assert repaint(small, "\nmark =", "\nmarking =") == before, "this color is used only on pages"
     assert repaint(small, "layer_norm =", "norm_of_rows =") != before
     assert repaint(small, 'drawn = "#D55E00"', 'drawn = "#D55E0F"') != before
+
+
+def test_outputs_follow_from_the_fonts(small: SmallBook) -> None:
+    constants = small.book.package / "constants.py"
+    constants.write_text("from lnbook.notebook.style import COLORS\n" + constants.read_text())
+    font = small.book.package / "notebook" / "fonts" / "LNSans-Bold.ttf"
+    font.parent.mkdir()
+    digests = set()
+    for content in (b"thin", b"thick"):
+        font.write_bytes(content)
+        book = small.fresh()
+        digests.add(source_digest(book, book.chapters[0]))
+    assert len(digests) == 2
 
 
 def test_a_new_shade_appears_at_the_next_build(built: Callable[[], SmallBook]) -> None:

@@ -158,13 +158,19 @@ def drawn(content: str, size: int = 20) -> np.ndarray:
 
 
 def filled(array: np.ndarray, color: tuple[int, int, int]) -> tuple[slice, slice] | None:
-    """The rows and columns of a rectangle that has a color, if that's all that has it."""
+    """The rows and columns of the rectangle with a color, if nothing else has that color."""
     rows, columns = np.nonzero((array == color).all(axis=-1))
     if not len(rows):
         return None
     box = slice(rows.min(), rows.max() + 1), slice(columns.min(), columns.max() + 1)
     assert (array[box] == color).all()
     return box
+
+
+def test_a_thin_bar_of_a_letter_is_drawn() -> None:
+    bar = "M 2 4 L 12 4 L 12 4.4 L 2 4.4 z"  # thinner than half a pixel, on a line between two
+    dark = 255 - drawn(f'<path d="{bar}" style="fill: #000000"/>')[..., 0].astype(int)
+    assert dark[:, 2:12].sum(axis=0) == pytest.approx(np.full(10, 0.4 * 255), abs=8)
 
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)

@@ -9,20 +9,19 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from bookbuild.book import Book
 from bookbuild.chapter import Chapter
 from bookbuild.errors import BookError
 from bookbuild.labs import sheet
 from bookbuild.notebooks.plain_code import undefined
 from bookbuild.outputs.cache import read_notebook
 from lnbook.labs import grade
+from tests.helpers.this_book import BOOK
 
-BOOK = Book(Path(__file__).resolve().parents[2])
 ALL = pytest.mark.parametrize("lab", BOOK.labs, ids=lambda lab: lab.name)
 
 
 def answers(notebook: NotebookNode) -> dict[str, NotebookNode]:
-    """The cells for answers, by name."""
+    """The answer cells, by name."""
     about = [(cell, cell.metadata.get("nbgrader", {})) for cell in notebook.cells]
     return {meta["grade_id"]: cell for cell, meta in about if meta.get("solution")}
 
@@ -33,7 +32,7 @@ def starter(name: str) -> NotebookNode:
 
 
 def graded(notebook: NotebookNode, tmp_path: Path, *, only: str = "") -> dict[str, float]:
-    """The points of a notebook, without the cells below the check that's asked for."""
+    """A notebook's points, without the cells below the given check."""
     if only:
         names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
         notebook = deepcopy(notebook)
@@ -101,7 +100,7 @@ def test_cells_have_what_nbgrader_needs(lab: Chapter) -> None:
     assert not undefined(cell.source for cell in notebook.cells if cell.cell_type == "code")
 
 
-# Some answers are wrong
+# Some answers are wrong, and some give a warning
 
 BY_HAND = "mean = 5\nvariance = 12\nnormalized = [-1, -1/3, -1/3, 5/3]\nnormalized_16 = ..."
 NUMPY = """
@@ -114,6 +113,18 @@ BACKWARD = """
 def backward(dy, x, gamma, eps):
     xhat = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + eps)
     return gamma * dy, (dy * xhat).sum(0), dy.sum(0)
+"""
+# Right, with a warning from PyTorch and with one from NumPy
+HALF = """
+def layer_norm_half(x, weight, bias, eps):
+    x, weight, bias = (torch.tensor(v, dtype=torch.float32) for v in (x, weight, bias))
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps).half()
+"""
+AVERAGE = """
+import numpy as np
+
+def average(y, mask):
+    return np.nan_to_num(np.nanmean(np.where(mask[..., None], y, np.nan), axis=1))
 """
 STACKS = """
 def pre_ln_stack(x, branches, norms, final):
@@ -145,9 +156,11 @@ def post_ln_stack(x, branches, norms):
         ),
         ("transformer", "stacks", STACKS, 2),
         ("transformer", "limits", "smallest, k = 255, 8", 1),
+        ("transformer", "half", HALF, 3),
+        ("transformer", "average", AVERAGE, 3),
     ],
 )
-def test_a_wrong_answer_earns_part_of_the_points(
+def test_an_answer_earns_its_points(
     lab: str, name: str, answer: str, points: int, tmp_path: Path
 ) -> None:
     notebook = starter(lab)
@@ -157,7 +170,7 @@ def test_a_wrong_answer_earns_part_of_the_points(
     assert set(earned.values()) <= {0}
 
 
-# The grader, on a notebook of its own
+# The grader, on a separate notebook
 
 
 def check(name: str, points: float, source: str) -> NotebookNode:

@@ -18,13 +18,13 @@ def test_the_list_is_up_to_date(book: Book) -> None:
     )
 
 
-# A program that is only run, to check the spelling: nothing of it becomes a part of the book.
+# A program that only checks the spelling: no part of it ends up in the book.
 RUN_ONLY = {"codespell"}
 
 
 def test_nothing_forbids_to_share_the_book(book: Book) -> None:
-    # What is shipped may be passed on under its own terms; tools under the GPL alone could not
-    # become a part of the site.
+    # Anything we ship may be redistributed under its own terms; tools under only the GPL couldn't
+    # become part of the site.
     shared = {license for _, _, license in licenses.SHIPPED}
     assert shared <= {"MIT", "BSD-2-Clause", "BSD-3-Clause", "OFL-1.1"}
     for name in set(licenses.pinned(book)) - RUN_ONLY:
@@ -43,7 +43,7 @@ def test_a_package_that_is_not_there() -> None:
         licenses.license_of("no-such-package")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="its packages are for Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="some packages exist only for Linux")
 def test_what_only_linux_installs_has_the_license_of_its_metadata(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

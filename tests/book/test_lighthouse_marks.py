@@ -1,4 +1,4 @@
-"""Which marks of Lighthouse fail a page: performance only on a fast host, the others always."""
+"""Which Lighthouse scores fail a page: performance only on a fast host, the others always."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ FAST, SLOW = FAST_HOST + 500.0, FAST_HOST - 1.0
 
 
 def report(index: float, **marks: int) -> dict[str, Any]:
-    """A report with a mark for each category: 100 unless given."""
+    """A report with a score for each category: 100 unless given."""
     scores = {name: marks.get(name.replace("-", "_"), 100) / 100 for name in MARKS}
     return {
         "environment": {"benchmarkIndex": index},
@@ -72,7 +72,7 @@ def test_the_median_run_decides_and_the_slowest_host() -> None:
 
 def test_the_sample_names_pages_of_the_site() -> None:
     assert set(SAMPLE) <= set(PAGES)
-    assert 5 <= len(SAMPLE) <= 8, "a handful: Lighthouse takes a quarter of a minute for each"
+    assert 5 <= len(SAMPLE) <= 8, "only a few: each takes Lighthouse 15 seconds"
     for page, (forms, why) in SAMPLE.items():
         assert "mobile" in forms, page
         assert set(forms) <= set(BOTH)

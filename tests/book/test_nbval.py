@@ -1,4 +1,4 @@
-"""What nbval, as called by this project, must notice in a notebook, and the one it must not."""
+"""What nbval, as called by this project, must notice in a notebook, and what it must ignore."""
 
 import subprocess
 import sys

@@ -15,7 +15,7 @@ from tests.book.small_book import ROOT, SmallBook
 
 NAME = "transformer/one-more"
 COPIED = ("_config.yml", "_toc.yml", "constraints.txt", "environment.yml", "pyproject.toml")
-# The tests of the book that look at every chapter.
+# The tests of the book that check every chapter.
 CHECKS = ("test_book", "test_needs", "test_references", "test_spelling", "test_terms", "test_tree")
 
 
@@ -66,7 +66,7 @@ def test_it_passes_the_tests(copy: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "chapter", "nowhere/chapter", "part/A chapter", "part/../x"])
 def test_a_name_that_is_no_chapter_is_refused(small: SmallBook, name: str) -> None:
-    with pytest.raises(BookError, match="NAME=part/chapter in lowercase, the part one of part"):
+    with pytest.raises(BookError, match="in lowercase, where part is one of part"):
         new_chapter(Book(small.book.root), name)
 
 

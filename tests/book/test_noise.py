@@ -1,4 +1,4 @@
-"""Rounding noise: what gets it, how much, and what doesn't change."""
+"""Rounding noise: which results get it, how much, and which don't change."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from bookbuild.reproduce.noise.last_bits import EXACT_BITS, UNSIGNED, change
 
 TYPES = (np.float16, np.float32, np.float64)
 
-# Each line is one expression on square matrices: x and y of NumPy, a and b of torch.
+# Each line is one expression on square matrices: x and y are from NumPy, a and b from torch.
 SUMMED_OR_APPROXIMATED = """
 x @ y.T
 x @ b.numpy()
@@ -79,7 +79,7 @@ np.cumsum(x, axis=1)
 np.mean(x > y, axis=0)
 (x > y).mean(0)
 """
-# Code in C takes `np.exp` for the object that it is: with another one it reads foreign memory.
+# C code expects `np.exp` to be the original object; with a different one, it'd read invalid memory.
 UFUNCS = """
 sum(not isinstance(getattr(np, name), np.ufunc) for name in in_numpy.UFUNCS.split())
 float(__import__("ml_dtypes").bfloat16(1))
@@ -126,7 +126,7 @@ print(json.dumps(results()))
 
 
 def results(seed: int | None, expressions: str) -> dict[str, np.ndarray]:
-    """What the expressions give in a fresh process with noise of a seed, or without."""
+    """The values of the expressions in a fresh process, with noise from a seed or without noise."""
     seed_text = "none" if seed is None else str(seed)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, seed_text, expressions],
@@ -153,7 +153,7 @@ def runs() -> dict[int | None, dict[str, np.ndarray]]:
 def test_what_is_summed_or_approximated_gets_noise(runs: dict, expression: str) -> None:
     clean, first, second = (runs[seed][expression] for seed in (None, 0, 1))
     assert (first != clean).any()
-    assert (second != first).any(), "another seed gives other noise"
+    assert (second != first).any(), "a different seed gives different noise"
     kinds = {"float32": 2e-6, "float()": 2e-6, "bfloat16": 0.02}
     small = next((size for kind, size in kinds.items() if kind in expression), 1e-14)
     scale = np.abs(clean).max()

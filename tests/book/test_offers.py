@@ -79,7 +79,7 @@ def test_head_of_a_chapter(site: SmallBook) -> None:
         "Report an error on GitHub": f"{REPOSITORY}/issues/new?title=A%20rich%20chapter%3A%20",
     }
     boxes = page.select("input[data-chapter='part/chapter']")
-    assert len(boxes) == 2, "one at the head and one at the end"
+    assert len(boxes) == 2, "one at the top and one at the bottom"
     assert all(box.find_parent("label") for box in boxes)
     assert page.select("script[defer][src*='reading-marks.js']")
 

@@ -52,7 +52,7 @@ def test_from_notebooks_to_site(built: MakeBook) -> None:
     assert offered is not None
     assert code_cells(offered)[1].outputs[0].text == "it is 42\n"
 
-    # lnbook changes: the old output must not be published, though no page has changed
+    # lnbook changes: the old output must not be published, even though no page has changed
     (small.book.package / "constants.py").write_text("HALF = 50\n")
     done = small.run("book", "--verbose")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -135,7 +135,7 @@ def test_renewing_on_request(built: MakeBook) -> None:
 LAST = 'print("it is", value)'
 
 
-# What a figure of pyplot becomes once `set_up` has been called.
+# What a pyplot figure becomes once `set_up` has been called.
 PYPLOT = """\
 from IPython.display import display
 
@@ -253,7 +253,7 @@ BREAKAGES = {
 
 
 def test_every_breakage_turns_the_build_red(built: MakeBook) -> None:
-    """One build with a page for each breakage: each must be told, with its file."""
+    """One build with a page for each breakage; each must be reported, with its file."""
     small = built()
     contents = small.book.toc.read_text()
     for number, (old, new, _) in enumerate(BREAKAGES.values()):

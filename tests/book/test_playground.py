@@ -30,14 +30,14 @@ Title
 
 
 def build(folder: Path, **parts: str) -> tuple[BeautifulSoup, str]:
-    """Build a page with one figure beside one without; return it and the warnings."""
+    """Build a page with a figure and one without; return the first page and the warnings."""
     pages = folder / "pages"
     shutil.copytree(SCRIPTS, pages / "_playground", dirs_exist_ok=True)
     values = {"kind": "norm", "alt": ALT, "caption": "A *caption*.", "more": ""} | parts
     texts = {"index": "Book\n====\n\n.. toctree::\n\n   page\n", "page": FIGURE.format(**values)}
     for name, text in texts.items():
         path = pages / f"{name}.rst"
-        if not path.exists() or path.read_text() != text:  # else the page would be read again
+        if not path.exists() or path.read_text() != text:  # otherwise the page would be read again
             path.write_text(text)
     warnings = folder / "warnings.txt"
     out = folder / "html"

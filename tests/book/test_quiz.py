@@ -1,4 +1,4 @@
-"""The multiple-choice questions on the teacher's page: their form, their answers, the page."""
+"""The multiple-choice questions on the teacher's page: their format, their answers, the page."""
 
 import tomllib
 from collections import Counter
@@ -48,7 +48,7 @@ def test_an_explanation_has_a_reason() -> None:
             assert option.why.endswith((".", "!"))
 
 
-# The answers that a program can find
+# Answers that a program can compute
 
 
 def norm(row: list[float], *, eps: float = 0.0) -> torch.Tensor:
@@ -211,11 +211,11 @@ def test_what_the_other_answers_rest_on() -> None:
     assert row[1:].mean() == pytest.approx(-1 / 3, abs=0.01)
 
 
-# The form
+# Format
 
 
 def questions(**changes: object) -> str:
-    """A file with one question, some of whose values are changed."""
+    """A file with one question, with some of its values changed."""
     options = changes.pop("options", None) or [
         {"says": "1", "why": "It is.", "right": True},
         *({"says": says, "why": "It isn't."} for says in "234"),

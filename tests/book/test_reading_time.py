@@ -1,4 +1,4 @@
-"""The rule for reading times, and that the text gives the same rule."""
+"""The rule for reading times; the text must state the same rule."""
 
 import nbformat
 import pytest

@@ -1,27 +1,29 @@
-"""What makes the comparison of notebooks strict: nbval alone would let much of this pass."""
+"""What makes the comparison of notebooks strict: nbval alone would miss much of this."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
 import pytest
 from nbformat import NotebookNode
 
-from bookbuild.book import Book
 from bookbuild.chapter import Chapter, code_cells
 from bookbuild.checks.check_outputs import output_problems
 from bookbuild.outputs.cache import read_notebook, stale_reason, with_text_of
 from lnbook._build import FIGURE_SNAPSHOT
+from tests.helpers.this_book import BOOK
 
-BOOK = Book(Path(__file__).resolve().parents[2])
 RENEW = "run 'make notebooks', read the differences and commit them"
 
 pytestmark = pytest.mark.parametrize("chapter", BOOK.notebooks, ids=lambda chapter: chapter.name)
 
 
+stored = cache(read_notebook)  # up to a megabyte, which eight tests read
+
+
 @pytest.fixture
 def reference(chapter: Chapter) -> NotebookNode:
     path = BOOK.reference(chapter)
-    notebook = read_notebook(path)
+    notebook = stored(path)
     if notebook is None:
         pytest.fail(f"{chapter.shown} has no reference {BOOK.show(path)}: {RENEW}")
     return notebook

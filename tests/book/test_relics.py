@@ -1,7 +1,7 @@
-"""The commonest relics of translated English don't come back.
+"""The most common relics of translated English don't come back.
 
-The list is short on purpose: each phrase is wrong or stiff nearly everywhere, and says what to
-write instead. Only a reader can tell whether a text reads well.
+The list is short on purpose: each phrase is wrong or stiff nearly everywhere, and is listed with
+what to write instead. Only a reader can tell whether a text reads well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PATTERNS = {re.compile(rf"\b{text}", re.IGNORECASE): use for text, use in RELICS
 
 
 def findings(text: str) -> Iterator[str]:
-    """Each relic of a text, with its line and what to write."""
+    """Each relic in a text, with its line and what to write instead."""
     for number, line in enumerate(text.splitlines(), start=1):
         for pattern, use in PATTERNS.items():
             found = pattern.search(line)
@@ -42,7 +42,7 @@ def findings(text: str) -> Iterator[str]:
 
 
 def texts() -> list[Path]:
-    """What people wrote: not this list, and no executed notebook."""
+    """Texts written by people: neither this list nor executed notebooks."""
     inside = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in ENDINGS]
     top = [p for p in ROOT.glob("*.md") if not p.name.startswith("THIRD-PARTY")]
     ours = (p for p in inside + top if "node_modules" not in p.parts)

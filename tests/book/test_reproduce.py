@@ -22,7 +22,7 @@ import os
 print("threads", os.environ.get("LNBOOK_THREADS", "1"))
 ```
 """
-# Both iterations double an error of the last bit again and again.
+# Both iterations keep doubling an error in the last bit.
 CHAOS = """
 ```{code-cell}
 import numpy as np
@@ -54,8 +54,9 @@ def with_cells(built: Callable[[], SmallBook]) -> Callable[[str], SmallBook]:
 
     def make(cells: str) -> SmallBook:
         small = built()
-        for path in (ROOT / "tests").glob("*.*"):  # what the settings of pytest name
+        for path in (ROOT / "tests").glob("*.*"):  # files that pytest's settings refer to
             shutil.copy(path, small.book.root / "tests")
+        shutil.copytree(ROOT / "tests" / "helpers", small.book.root / "tests" / "helpers")
         small.chapter.write_text(small.chapter.read_text() + cells)
         assert small.run("notebooks").returncode == 0
         return small
@@ -113,12 +114,12 @@ def test_what_gave_the_same_outputs_is_run_again_only_after_a_change(
     monkeypatch.setattr(reproduce, "run", run)
     assert [count("default"), count("default")] == [1, 0]
     assert [count("sse", "default"), count("sse", "default")] == [1, 0]
-    assert count("default", only_changed=False) == 1, "asked for, it runs"
+    assert count("default", only_changed=False) == 1, "it runs if requested"
 
     reference = book.reference(book.chapters[0])
     reference.write_text(reference.read_text().replace("it is 42", "it is 43"))
     outcome = Result(cells=3, different=[Difference("Cell 2", "shows something else")])
-    assert [count("default"), count("default")] == [1, 1], "what differs is not known"
+    assert [count("default"), count("default")] == [1, 1], "a chapter that differs isn't recorded"
 
 
 def test_kernels_without_the_noise_they_should_have_are_an_error(

@@ -1,4 +1,4 @@
-"""What the search finds of a page, and how it reads words."""
+"""What the search finds on a page, and how it splits words."""
 
 import json
 import subprocess

@@ -46,7 +46,18 @@ def test_points_are_relative_to_the_one_before(before: str, after: str) -> None:
 
 def test_letters_keep_a_coarser_grid() -> None:
     letter = figure("M3513 2113L3513 0z", ' transform="scale(0.015625)"')
-    assert shortened(letter) == figure("m220 132v-132z", ' transform="scale(.25)"')
+    assert shortened(letter) == figure("m88 53v-53z", ' transform="scale(.625)"')
+
+
+def test_names_are_short_and_still_lead_to_the_same_shapes() -> None:
+    before = (
+        '<svg><path id="p83a4" /><path id="LNSans-Bold-3f" /><g clip-path="url(#p83a4)">'
+        '<use xlink:href="#LNSans-Bold-3f" /><use xlink:href="#missing" /></g></svg>'
+    )
+    assert shortened(before) == (
+        '<svg><path id="a" /><path id="b" /><g clip-path="url(#a)">'
+        '<use xlink:href="#b" /><use xlink:href="#missing" /></g></svg>'
+    )
 
 
 def test_rounding_errors_do_not_add_up() -> None:
@@ -71,4 +82,4 @@ def test_figures_of_the_course_keep_their_shapes_in_fewer_bytes(name: str) -> No
     for one, other in zip(full, short, strict=True):
         for (names, points), (new_names, new) in zip(shapes(one), shapes(other), strict=True):
             assert names == new_names
-            np.testing.assert_allclose(new, points, atol=0.1251)
+            np.testing.assert_allclose(new, points, atol=0.3126)  # half a step

@@ -1,4 +1,4 @@
-"""What the extensions make of a page: one style sheet, folding, twins of figures, the head."""
+"""What the extensions do to a page: one style sheet, folding, dark-mode variants, the head."""
 
 import os
 import xml.etree.ElementTree as ET
@@ -96,7 +96,7 @@ def test_scripts_do_not_hold_up_a_page(html: Path, index: BeautifulSoup) -> None
     assert all(tag.has_attr("defer") for tag in scripts)
     search = BeautifulSoup((html / "search.html").read_text(), "html.parser")
     same = {str(tag["src"]).split("?")[0] for tag in search.select("script[src]")}
-    assert same == names, "the search page loads its index like the others, on first use"
+    assert same == names, "like other pages, the search page loads its index on first use"
     form = search.select_one("article form[data-search]")
     files = str(form["data-files"]).split()  # type: ignore[index]
     assert [name.partition("?")[0].rpartition("/")[2] for name in files] == [
@@ -182,7 +182,7 @@ def test_the_number_of_a_chapter_stands_apart() -> None:
 
 
 def test_the_way_to_the_next_page_has_our_icon(index: BeautifulSoup) -> None:
-    """The theme's template names a font of icons that the site does not publish."""
+    """The theme's template uses an icon font that the site doesn't publish."""
     way = index.select_one(".prev-next-area a")
     assert way is not None
     assert way["rel"] == ["next"]

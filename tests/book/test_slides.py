@@ -179,7 +179,7 @@ def test_only_some_panels_of_a_figure(path: Path, formulas: Renderer) -> None:
         "40",
         "80",
     )
-    # Of the second row, from 20 points above it to its end, and what is below all rows.
+    # The second row, from 20 points above it to its end, and anything below all rows.
     strips = BeautifulSoup(figure.svg, "xml").select("svg > svg")
     assert [strip["viewBox"] for strip in strips] == [
         "0 80.00 30.00 50.00",
@@ -212,8 +212,8 @@ def test_what_a_cell_printed_is_escaped(path: Path, formulas: Renderer) -> None:
         ("$x^2$", "$\\frac{x$", "invalid formula: "),
         ("{printed}", "{paper}", "expected one of figure, code, printed, answer, notes, but got"),
         ("{.question}", "{.query}", "expected a slide of kind question, "),
-        ("```{notes} 3\nLook.\n```", "", "the slide 'A figure' needs notes, once"),
-        ("Look.", "", "the slide 'A figure' needs notes, once"),
+        ("```{notes} 3\nLook.\n```", "", "the slide 'A figure' needs exactly one block of notes"),
+        ("Look.", "", "the slide 'A figure' needs exactly one block of notes"),
         ("{notes} 3", "{notes}", "expected {notes} with the minutes for this slide, got ''"),
         ("## Code", "## A number", "two slides have the title 'A number'"),
         ("# One", "Text.\n\n# One", "there is text before the first heading"),

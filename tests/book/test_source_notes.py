@@ -1,6 +1,6 @@
 """Every section of the source notes has a place in the course, and the place exists.
 
-That a linked chapter has the linked section is checked by the build, which fails otherwise.
+The build checks that a linked chapter has the linked section, and fails otherwise.
 """
 
 import re
@@ -14,12 +14,12 @@ SECTIONS = {"000": 20, "001": 8, "002": 13, "003": 7, "004": 7}
 
 
 def rows(book: Book) -> dict[str, list[tuple[str, str]]]:
-    """The rows of the table of each note: the section, and where it is taught."""
+    """The rows of each note's table: the section, and where it's taught."""
     text = (book.source / "source-notes.md").read_text(encoding="utf-8")
     found = {}
     for part in re.split(r"^## Note ", text, flags=re.MULTILINE)[1:]:
         cells = re.findall(r"^\* - (.*)\n  - (.*)$", part, re.MULTILINE)
-        found[part[:3]] = cells[1:]  # without the head of the table
+        found[part[:3]] = cells[1:]  # without the table's header
     return found
 
 
@@ -42,7 +42,7 @@ VERDICTS = ("false", "half", "slip", "open")
 
 
 def entries(book: Book) -> dict[str, tuple[str, str]]:
-    """Of each entry of the myths page, by its anchor: the address of its heading, and its text."""
+    """For each entry of the myths page, by its anchor: the URL of its heading, and its text."""
     text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
     parts = re.split(r"^\((myth-[\w-]+)\)=\n### (.*)\n", text, flags=re.MULTILINE)[1:]
     found = {}
@@ -53,7 +53,7 @@ def entries(book: Book) -> dict[str, tuple[str, str]]:
 
 
 def listed(book: Book) -> dict[str, set[str]]:
-    """The verdicts that the list of statements gives to the claims of each entry."""
+    """The verdicts in the list of statements on the claims of each entry."""
     text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
     found: dict[str, set[str]] = {}
     for verdicts, anchor in re.findall(

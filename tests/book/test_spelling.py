@@ -1,4 +1,4 @@
-"""The settings of the spell checker find what they are for, and leave quotes alone."""
+"""The spell checker's settings find the mistakes they should, and leave quotes alone."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Many style sheets become a small one: what the pages use stays, in order; the rest goes."""
+"""Many style sheets become a small one: what the pages use stays, in order; the rest is dropped."""
 
 import pytest
 

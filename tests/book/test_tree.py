@@ -33,7 +33,7 @@ def folders(tree: Path) -> set[str]:
 
 @pytest.mark.parametrize("tree", TREES)
 def test_every_folder_is_named_after_a_chapter(tree: str, book: Book) -> None:
-    assert folders(TREES[tree]) <= names(book), f"a folder of {tree} has the name of no chapter"
+    assert folders(TREES[tree]) <= names(book), f"a folder in {tree} isn't named after a chapter"
 
 
 def test_every_chapter_has_code_and_tests(book: Book) -> None:
@@ -46,7 +46,7 @@ def test_code_of_a_chapter_has_one_of_three_names() -> None:
 
 
 def test_exercises_and_experiments_have_their_tests() -> None:
-    """Figures have examples and snapshots, and a file of tests for all chapters together."""
+    """Figures are tested by examples, by snapshots, and in one file for all chapters."""
     for path in CHAPTERS.glob("*/*/[a-z]*.py"):
         tests = TREES["tests"] / path.parent.relative_to(CHAPTERS) / f"test_{path.name}"
         assert path.stem == "figures" or tests.is_file(), f"{path}: there is no {tests}"
@@ -77,7 +77,7 @@ def test_every_measurement_has_its_script() -> None:
         for tree, ending in ((TREES["measurements"], "json"), (TREES["scripts that measure"], "py"))
     )
     assert recorded <= scripts
-    # A script that says which machine it needs may wait for it.
+    # A script that needs a special machine may not have a record yet.
     for name in scripts - recorded:
         source = (TREES["scripts that measure"] / f"{name}.py").read_text()
         assert re.search("(?m)^missing = |^def missing\\(", source), name

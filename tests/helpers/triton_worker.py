@@ -1,7 +1,7 @@
-"""Runs Triton kernels in processes of their own: interpreted on the CPU, or compiled for a GPU.
+"""Runs Triton kernels in separate processes: interpreted on the CPU, or compiled for a GPU.
 
-Triton decides when it's imported whether kernels are interpreted, and in the process of the tests,
-torch may have imported it already.
+Triton decides when it's imported whether kernels are interpreted, and in the tests' process, torch
+may already have imported it.
 """
 
 import os
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Worker:
-    """A process that calls functions of this module.
+    """A process that calls this module's functions.
 
     Attributes:
         interpret: whether it runs kernels in Triton's interpreter.
@@ -52,7 +52,7 @@ class Worker:
 def serve() -> None:
     """Answer calls until the input ends."""
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a kernel prints doesn't belong to the answers
+    os.dup2(2, 1)  # keep what a kernel prints out of the answers
     while True:
         try:
             name, args, kwargs = pickle.load(calls)
@@ -107,20 +107,20 @@ def operators(norm, input, shape, parameters, eps, grad_output):
 
 
 def compiled(module, kernel, types, constants, num_warps, architecture):
-    """Compile a kernel for an NVIDIA GPU, and say what it loads and what it needs.
+    """Compile a kernel for an NVIDIA GPU, and report what it loads and what it needs.
 
     Args:
         module: the module of `lnbook.kernels.gpu`.
         kernel: its name there.
-        types: Triton's type of each argument that isn't constant, by name.
-        constants: the values of the others; a dtype of the statistics as its name.
-        num_warps: groups of 32 threads for each program.
-        architecture: of the GPU, for example 90 for an H100.
+        types: Triton's type for each argument that isn't constant, by name.
+        constants: the values of the others; the statistics' dtype is given by name.
+        num_warps: groups of 32 threads per program.
+        architecture: the GPU's, for example 90 for an H100.
 
     Returns:
         The instructions of PTX, the assembly language, that load from global memory; bytes of stack
-        for each thread, which are used when the registers don't suffice; and the instructions that
-        approximate.
+        per thread, which are used when there aren't enough registers; and the approximate
+        instructions.
     """
     import importlib
 

@@ -1,4 +1,4 @@
-"""Bad input of every public function and class: an error at the call says what was given.
+"""Bad input to every public function and class: the call raises an error that says what was given.
 
 A row of the table is one call: the function, its arguments, the type of the error, and the words
 that its message must contain: who was called, what was expected, what was given. An argument has
@@ -6,7 +6,7 @@ one row for each check it has to pass. The details of shared checks are tested i
 and `test_functional.py`, or below in the rows of the first function that uses them.
 
 An `eps` of 0 isn't bad input: PyTorch allows it, and so does lnbook, where a constant row then
-gives NaN. The exception is the batch normalization of a training batch, which PyTorch refuses too.
+gives NaN. The exception is batch normalization of a training batch, where PyTorch rejects it too.
 """
 
 import ast
@@ -76,11 +76,11 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 def bad_eps(of: Any, call: Callable[..., Any], owner: str) -> Iterator[Row]:
-    """An eps that is a number, but none that an eps may be."""
+    """An eps that's a number, but not a valid eps."""
     yield row(of, partial(call, eps=-1e-5), ValueError, owner, "eps", "at least 0", "-1e-05")
 
 
-# The reference: NumPy. Its messages name the argument; those of eps name the function too.
+# The reference: NumPy. Its messages name the argument; messages about eps name the function too.
 
 ROWS = np.arange(12.0).reshape(3, 4)
 
@@ -216,8 +216,7 @@ def of_rows() -> Iterator[Row]:
         ),
         (f.rms_norm_backward, lambda x, *rest, **more: f.rms_norm_backward(x, x, *rest, **more)),
     ):
-        # The blocked function has the checks of the class that it's derived from.
-        name = of.__name__.removeprefix("Blocked")
+        name = of.__name__
         yield from bad_eps(of, partial(call, X, SHAPE), name)
         yield row(of, partial(call, [1.0], (1,)), TypeError, name, "tensor", "list")
         yield row(of, partial(call, X, (3,)), RuntimeError, name, "normalized_shape=(3,)", "(3, 4)")
@@ -226,7 +225,7 @@ def of_rows() -> Iterator[Row]:
         yield row(
             of, partial(call, X, SHAPE, VECTOR[:3]), RuntimeError, name, "weight", "(4,)", "(3,)"
         )
-    for of in (f.layer_norm, f.LayerNormFunction):
+    for of in (f.layer_norm, f.LayerNormFunction, f.BlockedLayerNormFunction):
         call = partial(getattr(of, "apply", of), X, SHAPE, None)
         name = of.__name__
         yield row(of, partial(call, VECTOR[:3]), RuntimeError, name, "bias", "(4,)", "(3,)")
@@ -306,7 +305,7 @@ def of_channels() -> Iterator[Row]:
         (f.group_norm, partial(f.group_norm, num_groups=2)),
     ):
         name = of.__name__
-        owner = "norm" if of is f.instance_norm else name  # it is computed by another one
+        owner = "norm" if of is f.instance_norm else name  # a different function computes it
         yield from bad_eps(of, partial(call, IMAGE), owner)
         yield row(of, partial(call, 1.0), TypeError, name, "tensor", "float")
         yield row(of, partial(call, VECTOR), RuntimeError, name, "(N, C, *)", "(4,)")
@@ -314,7 +313,7 @@ def of_channels() -> Iterator[Row]:
         for parameter in ("weight", "bias"):
             bad = partial(call, IMAGE, **{parameter: VECTOR[:3]})
             yield row(of, bad, RuntimeError, name, parameter, "(4,)", "(3,)")
-    # What PyTorch refuses too is in test_functional_batch_norm.py, beside PyTorch's refusal.
+    # Input that PyTorch rejects too is in test_functional_batch_norm.py, next to PyTorch's errors.
     for of in (f.batch_norm, f.instance_norm):
         momentum = partial(of, IMAGE, *running, momentum=None)
         yield row(of, momentum, TypeError, "momentum", "real number", "None")
@@ -341,7 +340,7 @@ def of_layers() -> Iterator[Row]:
     for kind in (LayerNorm, RMSNorm, DyT, LayerNorm2d):
         name = kind.__name__
         shape: Any = 4 if kind is LayerNorm2d else (4,)
-        yield row(kind, partial(kind, ()), RuntimeError, name, "at least one size", "()")
+        yield row(kind, partial(kind, ()), RuntimeError, name, "at least one dimension", "()")
         yield row(kind, partial(kind, 4.0), TypeError, name, "integer", "4.0", "float")
         yield row(kind, partial(kind, "4"), TypeError, name, "integer", "'4'", "str")
         wrong = partial(kind, shape, elementwise_affine=1)
@@ -366,7 +365,7 @@ def of_layers() -> Iterator[Row]:
 
 def of_adaptive_norms() -> Iterator[Row]:
     kind, name = AdaLayerNorm, "AdaLayerNorm"
-    yield row(kind, partial(kind, (), 3), RuntimeError, name, "at least one size", "()")
+    yield row(kind, partial(kind, (), 3), RuntimeError, name, "at least one dimension", "()")
     yield row(kind, partial(kind, 4.0, 3), TypeError, name, "integer", "4.0", "float")
     yield row(kind, partial(kind, 4, 0), ValueError, name, "condition_size", "at least 1", "0")
     yield row(kind, partial(kind, 4, "3"), TypeError, name, "condition_size", "integer", "'3'")
@@ -434,7 +433,7 @@ def of_calls_of_layers() -> Iterator[Row]:
         yield row(kind, partial(layer, fewer), RuntimeError, owner, "4", str(tuple(fewer.shape)))
         yield row(kind, partial(layer, x.long()), NotImplementedError, owner, "float64", "int64")
         yield row(kind, partial(layer, x.float()), RuntimeError, owner, "float64", "float32")
-        # On another device, of which the kernels of PyTorch say nothing.
+        # On a different device from the parameters; the message must name both devices.
         yield row(kind, partial(layer, x.to(META)), RuntimeError, owner, META, "cpu")
         error = ValueError if kind in (BatchNorm1d, BatchNorm2d) else RuntimeError
         yield row(kind, partial(layer, x.flatten()[0]), error, owner, "shape ()")
@@ -446,7 +445,7 @@ def of_calls_of_layers() -> Iterator[Row]:
 def of_folding() -> Iterator[Row]:
     f, owner = layers.fold_affine_, "fold_affine_"
     model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4))
-    # What else it refuses, and that the model then stays as it was, is in test_folding.py.
+    # test_folding.py tests what else it rejects, and that the model then stays unchanged.
     yield row(f, lambda: f(None, "0", ["1"]), TypeError, owner, "torch module", "NoneType")
     yield row(f, lambda: f(model, 0, ["1"]), TypeError, owner, "path", "got 0")
     g, owner = layers.fold_centering, "fold_centering"
@@ -498,7 +497,7 @@ def of_steps() -> Iterator[Row]:
 def of_one_step(
     f: Any, name: str, given: dict[str, Any], x: str, call: Callable[..., Any] | None = None
 ) -> Iterator[Row]:
-    """What a step and a loop over steps refuse alike."""
+    """Input that both a step and a loop over steps reject."""
     run = partial(call or f, **given)
     h, parameters = given["h"], given["parameters"]
     yield from bad_eps(f, run, name)
@@ -645,7 +644,7 @@ def of_blocks() -> Iterator[Row]:
 def of_sequences(
     kind: Any, call: Callable[..., Any], mask: str, padding: str, owners: tuple[str, ...]
 ) -> Iterator[Row]:
-    """What everything that reads a sequence refuses at its call."""
+    """Input that everything that reads a sequence rejects when it's called."""
     x = numbers(2, 3, 4)
     sees = "attention"
     yield row(kind, partial(call, 1.0), TypeError, *owners, "src", "tensor", "float")
@@ -720,7 +719,7 @@ def of_models() -> Iterator[Row]:
     yield row(kind, bad, TypeError, name, "final_norm", "True or False", "1")
     module = kind(pre, 1, 4, 2, **small, dtype=torch.float64)
     yield from of_sequences(kind, module, "mask", "src_key_padding_mask", ("PreLNBlock",))
-    # On the meta device, where there is no autocast to ask for.
+    # On the meta device, which doesn't support autocast.
     module, x = tf.SelfAttention(4, 2, device=META), numbers(2, 3, 4).to(META)
     yield row(tf.SelfAttention, partial(module, x), RuntimeError, "float32", "float64")
     kind, name = tf.CausalLanguageModel, "CausalLanguageModel"
@@ -877,7 +876,7 @@ TABLE = [
     for line in lines()
 ]
 
-# Public names that take nothing which could be bad, and why.
+# Public names that take no input that could be bad, and why.
 NOTHING_TO_REFUSE = {
     "FLOATING_DTYPES": "a constant",
     "HALF_DTYPES": "a constant",
@@ -922,7 +921,7 @@ MODULES = (
 
 def test_every_public_name_has_rows_or_says_why_not() -> None:
     public = {name: getattr(module, name) for module in MODULES for name in module.__all__}
-    # The reference and functional share names: compare the things, not the names.
+    # The reference and functional share names: compare the objects, not the names.
     things = [(name, getattr(m, name)) for m in MODULES for name in m.__all__]
     tried = [line.of for line in TABLE]
     without = {name for name, thing in things if not any(thing is of for of in tried)}
@@ -950,9 +949,9 @@ SOURCES = [
 
 
 def raised_messages(source: str) -> Iterator[str]:
-    """The fixed text of every message about an input that is written where it is raised.
+    """The fixed text of every message about an input that's written at its `raise`.
 
-    `NotYet` speaks to a reader about an answer, and `NotImplementedError` is raised by functions
+    `NotYet` tells a reader about an answer, and `NotImplementedError` is raised by functions
     that only compiled code can call.
     """
     for node in ast.walk(ast.parse(source)):

@@ -58,7 +58,7 @@ def test_adding_problem_marks_one_number_in_each_half(length: int) -> None:
     assert ((marks == 0) | (marks == 1)).all()
     assert (marks[:, : length // 2].sum(1) == 1).all()
     assert (marks[:, length // 2 :].sum(1) == 1).all()
-    assert (marks.sum(0) > 0).all()  # every place is marked at times
+    assert (marks.sum(0) > 0).all()  # every position is marked at least once
     assert torch.equal((numbers * marks).sum(1, keepdim=True), y)
     assert numbers.min() >= 0
     assert numbers.max() < 1

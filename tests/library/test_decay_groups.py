@@ -1,4 +1,4 @@
-"""Groups for weight decay: every trainable parameter once, and norms never decay."""
+"""Groups for weight decay: every trainable parameter is in one of them, and norms never decay."""
 
 import pytest
 import torch

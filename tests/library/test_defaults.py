@@ -10,7 +10,7 @@ from lnbook.recurrent.loop import plain_layer
 from lnbook.recurrent.steps import STEPS
 from lnbook.transformer.normalization import make_norm
 
-# What is not named here is None if it can be left out.
+# Optional arguments that aren't named here default to None.
 DEFAULTS = {
     "activation": "relu",
     "affine": True,
@@ -57,7 +57,7 @@ METHODS = ("apply", "forward", "cell")
 
 
 def public():
-    """Every callable of the core by name, a class under its own name and each of its methods."""
+    """Every callable of the core by name; for a class, its own name and each of its methods."""
     found = {f.__name__: f for f in (fused_layer, plain_layer, make_norm, *STEPS.values())}
     for package in (functional, layers, recurrent, transformer):
         found |= {name: getattr(package, name) for name in package.__all__}

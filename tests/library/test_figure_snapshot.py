@@ -1,4 +1,4 @@
-"""The record of a figure: it must change with what is seen, and with nothing else."""
+"""The record of a figure: it must change when the visible figure changes, and only then."""
 
 import json
 from collections.abc import Callable
@@ -93,7 +93,7 @@ def test_the_last_digits_are_not_recorded() -> None:
 
 
 def drawn_at(height: float, scale: str = "linear") -> dict[str, object]:
-    """The record of points at 0 or 1, a text, a shape and a scatter plot at some height."""
+    """The record of points at 0 or 1, a text, a shape and a scatter plot at a given height."""
     figure = Figure()
     axes = figure.subplots()
     axes.set(ylim=(1e-20, 10) if scale == "log" else (-1, 10), yscale=scale)

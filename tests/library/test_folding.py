@@ -1,4 +1,4 @@
-"""Folding: the outputs stay, and what cannot be folded is refused with nothing changed."""
+"""Folding: the outputs stay the same; what can't be folded is rejected and stays unchanged."""
 
 import copy
 

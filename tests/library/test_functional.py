@@ -111,7 +111,7 @@ def test_half_precision_rounds_once(dtype, full_parameters):
     exact_y, *exact_grads = run(torch_layer_norm, *_in_float64(x, (96,), weight, bias, upstream))
     assert [y.dtype, *(grad.dtype for grad in grads)] == [x.dtype, x.dtype, *2 * [weight.dtype]]
     unit = torch.finfo(dtype).eps
-    # Rounding to nearest errs by half a unit at most; the rest is the float32 arithmetic.
+    # Rounding to nearest is off by half a unit at most; the rest is float32 arithmetic.
     assert bool(((y - exact_y).abs() <= 0.5 * unit * exact_y.abs() + 4e-6).all())
     for grad, exact in zip(grads, exact_grads, strict=True):
         unit = max(torch.finfo(grad.dtype).eps, 2e-6)
@@ -136,7 +136,7 @@ def test_a_large_mean_costs_no_digits(mean):
     weight, bias = torch.tensor(rng.standard_normal((2, 768))).float()
     exact = torch_layer_norm(x.double(), (768,), weight.double(), bias.double())
     error = (layer_norm(x, (768,), weight, bias) - exact).abs().max()
-    assert float(error) < 5e-6  # PyTorch itself errs by 1e-3 at a mean of 1e4
+    assert float(error) < 5e-6  # PyTorch itself is off by 1e-3 at a mean of 1e4
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e10, 1e15, 1e18])
@@ -258,7 +258,7 @@ def test_ways_to_write_eps(eps):
     torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
-# Refusals
+# Rejected input
 
 
 @pytest.mark.parametrize("input_dtype", FLOATING)
@@ -283,7 +283,7 @@ def test_the_same_mixtures_of_dtypes_as_pytorch(input_dtype):
 
 X = torch.arange(8.0).reshape(2, 4)
 ONES = torch.ones(4)
-# Arguments of the call, the type of error (PyTorch's as well), and what the message must hold.
+# Arguments of the call, the type of error (PyTorch's as well), and what the message must contain.
 REFUSED_BY_BOTH = [
     ((X.numpy(), (4,)), TypeError, "expected input to be a tensor, but got ndarray"),
     ((None, (4,)), TypeError, "expected input to be a tensor, but got NoneType"),
@@ -298,8 +298,8 @@ REFUSED_BY_BOTH = [
     ((X, (4.0,)), TypeError, "to contain integers, but got 4.0 of type float"),
     ((X, ("4",)), TypeError, "to contain integers, but got '4' of type str"),
     ((X, (True,)), TypeError, "to contain integers, but got True of type bool"),
-    ((X, ()), RuntimeError, r"at least one size .* but got normalized_shape=\(\)"),
-    ((torch.tensor(1.0), ()), RuntimeError, "at least one size"),
+    ((X, ()), RuntimeError, r"at least one dimension .* but got normalized_shape=\(\)"),
+    ((torch.tensor(1.0), ()), RuntimeError, "at least one dimension"),
     ((torch.tensor(1.0), (1,)), RuntimeError, r"normalized_shape=\(1,\), .* of shape \(\)"),
     ((X, (-4,)), RuntimeError, r"no negative sizes, but got normalized_shape=\(-4,\)"),
     ((X, (5,)), RuntimeError, r"normalized_shape=\(5,\), but got input of shape \(2, 4\)"),

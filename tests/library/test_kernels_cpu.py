@@ -1,5 +1,6 @@
 """The CPU kernels and their operators against NumPy in float64, PyTorch and plain functions."""
 
+import itertools
 import subprocess
 import sys
 import warnings
@@ -20,6 +21,7 @@ from tests.helpers.random_tensors import random_input, random_tensor, randomized
 
 pytest.importorskip("numba")
 _compile = pytest.importorskip("lnbook.kernels.cpu._compile")
+WIDE = pytest.importorskip("lnbook.kernels.cpu._layer_norm").WIDE
 from numba import njit  # noqa: E402
 
 EPS = 0.3
@@ -35,7 +37,7 @@ SHAPES = [((6,), 1), ((5, 1), 1), ((37, 70), 1), ((2, 3, 5), 2), ((2, 1, 3, 17),
 
 @pytest.fixture(params=["small", "past the cache", "three threads", "three pool threads"])
 def way(request, monkeypatch):
-    """Every way a kernel can run, also those for large inputs."""
+    """Every way a kernel can run, including those for large inputs."""
     if request.param == "past the cache":
         monkeypatch.setattr(norms, "CACHE", 0)
     if "threads" in request.param:
@@ -58,7 +60,7 @@ def random_case(shape, dims=1, dtype=torch.float32, parameter_dtype=None, seed=0
 
 
 def run(norm, x, shape, parameters, grad):
-    """Return the results of both passes of a norm of `cpu`."""
+    """Return the results of both passes of a norm in `cpu`."""
     y, statistics = getattr(cpu, f"{norm}_forward")(x, shape, *parameters, EPS)
     backward = getattr(cpu, f"{norm}_backward")
     return y, *backward(grad, x, shape, parameters[0], statistics, EPS)
@@ -76,25 +78,45 @@ def exact(norm, x, shape, parameters, grad):
 @pytest.mark.parametrize(("shape", "dims"), SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("wide", [False, True], ids=["own", "wide"])
-@pytest.mark.parametrize("given", ["weight and bias", "weight", "bias", "none"])
-def test_kernels_equal_numpy(norm, shape, dims, dtype, wide, given, way):
-    parameter_dtype = torch.promote_types(dtype, torch.float32) if wide else dtype
-    x, weight, bias, grad = random_case(shape, dims, dtype, parameter_dtype)
-    parameters = [weight if "weight" in given else None, bias if "bias" in given else None]
-    parameters = parameters[: 2 if norm == "layer_norm" else 1]
-    results = run(norm, x, shape[-dims:], parameters, grad)
-    expected = exact(norm, x, shape[-dims:], parameters, grad)
+def test_kernels_equal_numpy(norm, shape, dims, dtype, wide, way):
+    wide_dtype = torch.promote_types(dtype, torch.float32)
+    x, weight, bias, grad = random_case(shape, dims, dtype, wide_dtype if wide else dtype)
+    weights, biases = (weight, None), (bias, None)
+    given = itertools.product(weights, biases) if norm == "layer_norm" else zip(weights)
+    for parameters in given:
+        results = run(norm, x, shape[-dims:], parameters, grad)
+        expected = exact(norm, x, shape[-dims:], parameters, grad)
+        for found, right in zip(results, expected, strict=True):
+            assert found.shape == right.shape
+            # A gradient can be a difference of terms near 1.
+            tolerance = TOLERANCES[found.dtype] * max(np.abs(right).max(), 1.0)
+            np.testing.assert_allclose(found.double().numpy(), right, rtol=0, atol=tolerance)
+        assert [t.dtype for t in results] == [dtype, dtype, *[wide_dtype] * (len(results) - 2)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows", [1, 2, 3, 67])  # 67 are two pieces or more, and all are odd
+def test_wide_rows_are_right_in_twos_and_alone(rows, dtype, way):
+    width = WIDE + 5
+    x, weight, bias, grad = random_case((rows, width), 1, dtype)
+    x[-1], grad[-1] = 3 * x[-1] + 1, -4 * grad[-1]  # no row can pass for its neighbor
+    results = run("layer_norm", x, (width,), (weight, bias), grad)
+    expected = exact("layer_norm", x, (width,), (weight, bias), grad)
     for found, right in zip(results, expected, strict=True):
-        assert found.shape == right.shape
-        # A gradient can be a difference of terms near 1.
         tolerance = TOLERANCES[found.dtype] * max(np.abs(right).max(), 1.0)
         np.testing.assert_allclose(found.double().numpy(), right, rtol=0, atol=tolerance)
-    wide_dtype = torch.promote_types(dtype, torch.float32)
-    assert [t.dtype for t in results] == [dtype, dtype, *[wide_dtype] * (len(results) - 2)]
+
+
+def test_rows_taken_together_do_not_mix():
+    x, weight, _, grad = random_case((5, WIDE))
+    grad[1], grad[4] = np.nan, np.nan
+    _, dx, _, _ = run("layer_norm", x, (WIDE,), (weight, None), grad)
+    assert dx.isnan().all(1).tolist() == [False, True, False, False, True]
+    assert not dx[[0, 2, 3]].isnan().any()
 
 
 @pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
-@pytest.mark.parametrize("shape", [(1000, 48), (300, 1000)])
+@pytest.mark.parametrize("shape", [(1000, 48), (300, 1000), (131, WIDE)])
 def test_the_number_of_threads_changes_no_bit(norm, shape, monkeypatch):
     monkeypatch.setattr(norms, "SHARED", 0)
     x, weight, bias, grad = random_case(shape)
@@ -225,8 +247,8 @@ def test_numbers_are_rounded_to_16_bits_as_torch_does(dtype, bits):
 # PyTorch's own samples
 
 
-# PyTorch's test tools need the package expecttest, only for comparing long texts. They run in a
-# process of their own, because importing them changes torch's settings.
+# PyTorch's test tools need the package expecttest, but only for comparing long texts. They run in a
+# separate process, because importing them changes torch's settings.
 SAMPLES = """
 import sys, types, unittest
 from importlib.util import find_spec
@@ -283,7 +305,7 @@ def check_sample(norm, implementation, sample, options):
     inputs = [[t for t in tensors if isinstance(t, torch.Tensor)] for tensors in (given, wide)]
     found = torch.autograd.grad(y, inputs[0], upstream)
     expected = torch.autograd.grad(right, inputs[1], upstream.double())
-    # A gradient can be a difference of terms that are much larger.
+    # A gradient can be a difference of much larger terms.
     terms = largest_term(wide, norm, options.get("eps", 1e-5), upstream)
     loose = implementation == "native" or (norm, implementation) == ("layer_norm", "auto")
     for ours, other in zip((y.detach(), *found), (right.detach(), *expected), strict=True):
@@ -294,7 +316,7 @@ def check_sample(norm, implementation, sample, options):
 
 
 def largest_term(arguments, norm, eps, upstream):
-    """A bound of r times g, and of everything else."""
+    """A bound on r times g, and on everything else."""
     x, shape, weight = (*arguments, None)[:3]
     rows = x.detach().reshape(-1, int(np.prod(shape)))
     if not rows.numel():
@@ -316,7 +338,7 @@ def call(norm, implementation, given, options):
     layer = (LayerNorm if layer_norm else RMSNorm)(
         shape, **options, elementwise_affine=False, implementation=implementation
     )
-    layer.weight = layer.bias = None  # so that tensors that aren't parameters can take their place
+    layer.weight = layer.bias = None  # so that plain tensors can replace them
     object.__setattr__(layer, "_parameters", {"weight": weight, "bias": bias})
     return layer(input)
 
@@ -404,6 +426,22 @@ def test_a_compiled_layer_contains_the_operator(kind):
 
 
 @pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
+@pytest.mark.parametrize("implementation", ["fused", "plain"])
+def test_a_layer_compiles_with_dynamic_numbers(kind, implementation):
+    # With dynamic=True, eps is a symbol during the checks, not a number.
+    layer = randomized(kind(6, eps=EPS, implementation=implementation))
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
+    for rows in (3, 5):
+        x, upstream = random_input((rows, 6)), random_tensor(rows, 6, dtype=torch.float32)
+        for found, right in zip(
+            both_passes(compiled, x, upstream), both_passes(layer, x, upstream), strict=True
+        ):
+            torch.testing.assert_close(found, right, rtol=1e-6, atol=1e-6)
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
 def test_an_exported_layer_contains_the_operator(kind, tmp_path):
     layer, x = randomized(kind(6, implementation="fused")), random_input((3, 6))
     rows = torch.export.Dim("rows")
@@ -482,7 +520,7 @@ def test_gradients_per_example(kind):
             torch.testing.assert_close(found[name][index], parameter.grad, rtol=1e-4, atol=1e-4)
 
 
-# Who must see the operator
+# Tools that must see the operator
 
 
 class Noted(TorchDispatchMode):
@@ -550,7 +588,7 @@ def test_a_traced_module_computes():
             torch.testing.assert_close(traced(x), layer(x), rtol=5e-6, atol=5e-6)
 
 
-# Without Numba, and without a place for its cache
+# Without Numba, and without a folder for its cache
 
 
 def python(code):

@@ -1,6 +1,6 @@
 """The Triton kernels, without a GPU: interpreted against NumPy in float64, and compiled.
 
-A worker is a process of its own; see `tests.helpers.triton_worker`.
+A worker is a separate process; see `tests.helpers.triton_worker`.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from lnbook.kernels.gpu._launch import BACKWARD_ROW_BYTES, ROW_BYTES, block_size
 from tests.helpers import triton_worker
 from tests.helpers.triton_worker import Worker
 
-# Triton exists for Linux only.
+# Triton exists only for Linux.
 needs_triton = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton isn't installed"
 )
@@ -186,7 +186,7 @@ def test_empty_matrices(interpreted, shape, dtype):
 
 
 def special_rows(width, dtype):
-    """Rows that a careless kernel gets wrong, and how many of them."""
+    """Rows that a careless kernel gets wrong, and how many there are."""
     base = np.random.default_rng(3).standard_normal(width)
     largest = torch.finfo(dtype).max
     far = 1 / torch.finfo(dtype).eps / 8  # a deviation of an eighth of the mean's last digit
@@ -352,7 +352,7 @@ def test_the_largest_block_compiles_and_stays_in_registers(
     block = block_size(width, torch.promote_types(dtype, torch.float32), limit)
     assert block == width
     _, stack, _ = compiled(compiling, module, kernel, more, dtype, width, block, architecture)
-    assert stack <= 16  # bytes for each thread; a block of twice the size takes a thousand
+    assert stack <= 16  # bytes per thread; a block twice as large takes a thousand
 
 
 @needs_triton
@@ -381,7 +381,7 @@ def test_each_element_is_loaded_once(compiling, weight, bias):
 @needs_triton
 @pytest.mark.parametrize(("module", "kernel", "more"), KERNELS + WIDE_KERNELS)
 def test_nothing_is_approximated(compiling, module, kernel, more):
-    """As `/` and `tl.sqrt` would be in float32: a constant row would no longer be exactly 0."""
+    """In float32, `/` and `tl.sqrt` would approximate: a constant row wouldn't give exactly 0."""
     block = 1024 if (module, kernel, more) in KERNELS else 256
     *_, approximate = compiled(compiling, module, kernel, more, torch.float32, 1000, block, 90)
     assert approximate == []

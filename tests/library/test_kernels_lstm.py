@@ -16,7 +16,7 @@ from lnbook.recurrent import LayerNormLSTM, fused, fused_layer, parameter_shapes
 from lnbook.reference import lstm as reference
 
 VARIANTS = ["ba", "per-gate", "carried"]
-# Batch sizes, input size, hidden size: one block of rows and several, shrinking ones, wide and
+# Batch sizes, input size, hidden size: one block of rows and several, shrinking batches, wide and
 # narrow inputs, sizes that fill panels and tiles and sizes that don't.
 CASES = [
     ([1], 1, 1),
@@ -68,7 +68,7 @@ def test_sigmoid_and_tanh_have_errors_of_a_few_last_bits(kernel, exact, dtype):
         rounded = np.abs(expected).astype(dtype)
     last_bit = np.maximum(np.spacing(rounded), np.finfo(dtype).smallest_subnormal)
     errors = np.abs(y - expected) / last_bit
-    # tanh is as small as its argument, and so right for denormals; a sigmoid ends at zero.
+    # tanh is as small as its argument, so it's exact for denormals; a sigmoid may become zero.
     normal = np.abs(expected) > 1.5 * np.finfo(dtype).tiny
     assert float(errors[normal].max()) < 3.0
     small = np.abs(y - expected)[~normal]
@@ -92,14 +92,14 @@ def test_loops_over_them_become_vector_instructions(kernel, dtype, integer):
     x = np.zeros(64, dtype)
     kernel(x, x.copy())
     code = "".join(kernel.inspect_llvm().values())
-    # Powers of two are put together from bits: several at once, or the loop isn't vectorized.
+    # Powers of two are assembled from bits: several at once, or the loop isn't vectorized.
     assert re.search(rf"shl [a-z ]*<\d+ x {integer}>", code)
 
 
 # Products
 
 product_of = njit(error_model="numpy")(
-    lambda *given: _products.product(*given)  # a job calls it from compiled code only
+    lambda *given: _products.product(*given)  # a job calls it only from compiled code
 )
 
 
@@ -132,7 +132,7 @@ def test_products_are_matrix_products(dtype, rows, depth, columns, transposed, a
 
 
 def layer_case(variant, sizes, inputs, size, dtype=torch.float64, bias=True):
-    """Return rows, states and parameters of one layer, all random and all asking for gradients."""
+    """Return rows, states and parameters of one layer, all random and all requiring gradients."""
     rng = np.random.default_rng(0)
 
     def random(*shape, scale=1.0):
@@ -166,7 +166,7 @@ def assert_all_close(found, expected, tolerance):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Count the calls of the kernel: a test of the fallback would pass without noticing."""
+    """Count the calls to the kernel: with the fallback, the tests would pass, too."""
     made = []
     run = _compile.run
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""The LayerNorm module against torch.nn.LayerNorm: numbers, state dicts, printing, refusals."""
+"""The LayerNorm module against torch.nn.LayerNorm: numbers, state dicts, printing, errors."""
 
 import inspect
 import math
@@ -167,7 +167,7 @@ def test_constant_rows_in_half_precision(dtype):
     for implementation in ("fused", "plain"):
         layer = randomized(LayerNorm(33, dtype=dtype, implementation=implementation))
         assert torch.equal(layer(x), layer.bias.expand(4, 33))
-    # PyTorch's kernel subtracts two large numbers here: what its documentation here promises.
+    # Here, PyTorch's kernel subtracts two large numbers, so only our documented bound holds.
     left = LayerNorm(33, bias=False, dtype=dtype)(x).detach()
     assert bool((left.abs() <= 2**-23 * x.double().abs() / math.sqrt(1e-5)).all())
 

@@ -1,4 +1,4 @@
-"""AdaLayerNorm: numbers, gradients, shapes of conditions, dtypes, the start."""
+"""AdaLayerNorm: numbers, gradients, shapes of conditions, dtypes, initialization."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_ada_layer_norm_has_derivatives_of_both_orders(gate, of_condition):
 
 
 def test_gradients_are_those_of_the_code_of_dit():
-    """With random upstream gradients, for both norms of a block and their six chunks."""
+    """Uses random upstream gradients, for both norms of a block and their six chunks."""
     linear = randomized(nn.Linear(5, 6 * 4, **DOUBLE))
     layers = [AdaLayerNorm(4, 5, gate=True, **DOUBLE) for _ in range(2)]
     for number, layer in enumerate(layers):

@@ -1,4 +1,4 @@
-"""RMSNorm, BatchNorm, LayerNorm2d and DyT: numbers, state dicts, printing, refusals."""
+"""RMSNorm, BatchNorm, LayerNorm2d and DyT: numbers, state dicts, printing, rejected input."""
 
 import inspect
 

@@ -68,5 +68,5 @@ def test_no_level_has_circular_imports(level: set[str]) -> None:
     }
     while needs:
         free = {name for name, others in needs.items() if not others & needs.keys()}
-        assert free, f"a circle: {needs}"
+        assert free, f"a cycle: {needs}"
         needs = {name: others for name, others in needs.items() if name not in free}

@@ -1,4 +1,4 @@
-"""Records: what is written is read again, and what is in the book is complete."""
+"""Records: what's written can be read back, and the book's records are complete."""
 
 from pathlib import Path
 

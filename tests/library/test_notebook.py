@@ -1,9 +1,12 @@
 """The first cell of every chapter: the same numbers, one thread, deterministic drawings."""
 
+import io
 import os
 import random
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -14,6 +17,8 @@ from matplotlib.figure import Figure
 
 from lnbook._build import FIGURE_SNAPSHOT
 from lnbook.notebook import THREADS, set_up
+
+FONTS = Path(__file__).parents[2] / "lnbook" / "notebook" / "fonts"
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +105,23 @@ def test_drawings_are_the_same_in_every_process() -> None:
     assert drawings[0] == drawings[1]
     assert "<svg" in drawings[0]
     assert "<dc:date>" not in drawings[0]
+
+
+@pytest.mark.usefixtures("book_style")
+def test_letters_come_from_the_fonts_of_the_site(capfd: pytest.CaptureFixture[str]) -> None:
+    figure = Figure()
+    figure.text(0.1, 0.9, r"row $\sigma$, $\sqrt{\hat{x}^2}$")
+    figure.text(
+        0.1, 0.7, "0.5 \N{MULTIPLICATION SIGN} \N{GREEK SMALL LETTER GAMMA} \N{MINUS SIGN} 1"
+    )
+    figure.text(0.1, 0.6, "a title", weight="bold")
+    figure.text(0.1, 0.3, "a note", style="italic")
+    drawing = io.StringIO()
+    figure.savefig(drawing, format="svg")
+    fonts = set(re.findall(r'<path id="([A-Za-z-]+)-[0-9a-f]+"', drawing.getvalue()))
+    assert fonts >= {path.stem for path in FONTS.glob("*.ttf")}
+    assert not {name for name in fonts if name.startswith("DejaVu")}
+    assert capfd.readouterr().err == ""  # matplotlib reports fonts and signs that it can't find
 
 
 def test_a_figure_is_shown_as_a_drawing_with_its_record() -> None:

@@ -1,4 +1,4 @@
-"""The cell, the plain loop and the fused one against NumPy, PyTorch, each other and differences."""
+"""The cell and both loops against NumPy, PyTorch, each other and finite differences."""
 
 import copy
 import pickle
@@ -44,7 +44,7 @@ def random_tensor(*shape, seed=1, dtype=torch.float64, grad=False):
 
 
 def layer_case(variant, sizes, dtype=torch.float64, bias=True, input_size=2, size=3):
-    """Return rows, states and parameters of one layer, all random and all asking for gradients."""
+    """Return rows, states and parameters of one layer, all random and all requiring gradients."""
     shapes = parameter_shapes(variant, input_size, size, bias)
     parameters = {
         name: random_tensor(*shape, seed=10 + place, dtype=dtype, grad=True)
@@ -74,7 +74,7 @@ def assert_all_close(found, expected, tolerance):
 
 
 def walked(variant, x, h, c, parameters, eps):
-    """Walk along the sequence `(L, N, I)` with the NumPy step."""
+    """Run over the sequence `(L, N, I)` with the NumPy step."""
     outputs = []
     for row in x:
         h, c = reference.STEPS[variant](row, h, c, parameters, eps)
@@ -169,13 +169,13 @@ def test_the_fused_loop_is_the_plain_one(variant, sizes, bias, chunk, monkeypatc
 @pytest.mark.parametrize("variant", NORMED)
 @pytest.mark.usefixtures("loop")
 def test_the_fused_loop_in_float32_is_as_exact_as_the_plain_one(variant):
-    """Thirty steps amplify a last bit, so only the mean over many results tells the two apart."""
+    """Thirty steps amplify an error in the last bit, so compare means over many results."""
     ratios = [ratio for seed in range(6) for ratio in ratios_of_errors(variant, seed)]
     assert float(np.exp(np.mean(np.log(ratios)))) < 2.0
 
 
 def ratios_of_errors(variant, seed):
-    """How many times larger each float32 result's error is in the fused loop."""
+    """How many times larger the fused loop's error is for each float32 result."""
     torch.manual_seed(seed)
     lstm = LayerNormLSTM(16, 32, variant=variant)
     for name, parameter in lstm.named_parameters():
@@ -366,7 +366,7 @@ def test_dropout_acts_between_layers_alone(variant):
     lstm = randomized(LayerNormLSTM(5, 4, 2, dropout=1.0, variant=variant))
     x = random_tensor(6, 3, 5, dtype=torch.float32)
     output, (h_n, _) = lstm(x)
-    # The second layer hears nothing; the first layer's states and the output lose nothing.
+    # The second layer gets only zeros; the first layer's states and the output aren't dropped.
     h = lstm.cell(1)(torch.zeros(3, 4))[0]
     assert bool((h != 0.0).all())
     assert_all_close([output[0]], [h], 1e-6)

@@ -1,4 +1,4 @@
-"""The layer-normalized GRU against NumPy, PyTorch, itself and differences."""
+"""The layer-normalized GRU against NumPy, PyTorch, itself and finite differences."""
 
 import copy
 import pickle

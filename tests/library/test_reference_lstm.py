@@ -25,7 +25,7 @@ def random_case(variant, bias=True, seed=0, batch=3, input_size=5, size=4):
 
 
 def composed(variant, x, h, c, parameters, eps):
-    """Write the step anew, with PyTorch's layers and the gates in the paper's order f, i, o, g."""
+    """Compute the step with PyTorch's layers, and the gates in the paper's order f, i, o, g."""
     x, h, c = (torch.tensor(array) for array in (x, h, c))
     p = {name: torch.tensor(array) for name, array in parameters.items()}
     size = h.shape[1]
@@ -104,7 +104,7 @@ def test_the_variants_differ():
     ba, carried = (step(x, h, c, parameters) for step in (lstm.ba_step, lstm.carried_step))
     np.testing.assert_allclose(ba[0], carried[0])
     assert np.abs(ba[1] - carried[1]).max() > 0.1
-    # With gains of 1 and no biases, Ba's form is another function than one norm a gate.
+    # With gains of 1 and no biases, Ba's form is a different function from one norm per gate.
     plain = {**parameters, "norm_gates_weight": np.ones(16)}
     plain |= {name: np.ones(16) for name in ("norm_ih_weight", "norm_hh_weight")}
     plain = {name: array for name, array in plain.items() if "bias" not in name}

@@ -1,4 +1,4 @@
-"""Lines of a figure stay apart, also for who sees no colors; a concept looks the same always."""
+"""Lines in a figure are distinguishable even without color; a concept always looks the same."""
 
 import re
 

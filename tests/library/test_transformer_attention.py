@@ -55,7 +55,7 @@ def numpy_softmax(scores):
 
 
 def as_added(mask):
-    """Return a mask in PyTorch's convention as what is added to the scores."""
+    """Convert a mask in PyTorch's convention to the one that's added to the scores."""
     mask = mask.numpy()
     return np.where(mask, -np.inf, 0.0) if mask.dtype == bool else mask
 

@@ -125,7 +125,7 @@ def test_pytorchs_fast_path_in_evaluation(norm_first):
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_dropout_falls_where_it_falls_in_pytorch(norm_first):
     ours, theirs = pair(norm_first, 0.5)
-    # One sequence: PyTorch holds batches in another order in memory, in which it draws.
+    # Just one sequence: PyTorch lays out batches differently in memory, and draws in that order.
     x, upstream = random_tensor(1, L, D), random_tensor(1, L, D, seed=6)
     assert ours.training
     for seed in range(4):
@@ -325,7 +325,7 @@ def test_second_derivatives_equal_pytorch(norm_first):
         torch.testing.assert_close(found[0][name], expected, rtol=1e-7, atol=1e-7)
 
 
-# What sets the blocks apart
+# How the blocks differ
 
 
 def test_the_residual_of_pre_and_peri_blocks_is_untouched():
@@ -405,7 +405,7 @@ def test_norms_by_name_and_by_factory(kind):
         assert all(p.dtype == torch.float64 for module in norms for p in module.parameters())
         found = results(block, random_tensor(N, L, D), random_tensor(N, L, D, seed=6))
         assert all(value.isfinite().all() for value in found.values())
-        for name, value in found.items():  # every norm takes part in the output
+        for name, value in found.items():  # every norm contributes to the output
             assert "norm" not in name or value.any()
     assert make(kind).norm1.eps == EPS
     assert make(kind, norm="rms_norm").norm1.eps == EPS

@@ -1,4 +1,4 @@
-"""The stack, the language model and the starting values."""
+"""The stack, the language model and the initial values."""
 
 import copy
 import math
@@ -196,7 +196,7 @@ def test_model_options_copies_and_compilation():
     assert model(torch.zeros(0, 3, dtype=torch.int64)).shape == (0, 3, 7)
 
 
-# Starting values
+# Initial values
 
 
 def weights_of(model):

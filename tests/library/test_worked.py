@@ -1,4 +1,4 @@
-"""Written-out calculations: every number in them must be the right one, and `=` must mean it."""
+"""Written-out calculations: every number in them must be right, and `=` must mean it."""
 
 import re
 
@@ -11,7 +11,7 @@ ROW = [4.0, 2.0, 8.0]
 
 
 def numbers(equation: worked.Equation) -> list[float]:
-    """What comes after the last sign of each line, where it is a number."""
+    """The number after the last = or ≈ of each line, if there is one."""
     results = [re.split(r"=|\\approx", line)[-1] for line in equation.lines]
     return [float(text) for text in results if "frac" not in text and "sqrt" not in text]
 

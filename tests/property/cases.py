@@ -1,7 +1,8 @@
-"""Every differentiable thing of lnbook as a function of tensors, to try the same tools on all.
+"""Every differentiable part of lnbook as a function of tensors, to try the same tools on each.
 
-A case of a function is a call of its tensors alone. A case of a class is a module; its parameters
-are further tensors. What a case refuses with a clear error is listed in its `refuses`.
+A case for a function is a call that takes only its tensors. A case for a class is a module, whose
+parameters are tensors of the case, too. What a case rejects with a clear error is listed in its
+`refuses`.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,14 +23,14 @@ Refusal = tuple[type[Exception], str]
 
 VARIANTS = ("ba", "per-gate", "carried", "none")
 IMPLEMENTATIONS = ("auto", "native", "fused", "plain")
-EPS = 0.1  # large, so that its place in the formula matters
+EPS = 0.1  # large, so that its position in the formula matters
 
 # PyTorch's fused attention has first derivatives in reverse mode only; `need_weights` has all.
 FUSED: Mapping[str, Refusal] = {
     "gradgradcheck": (RuntimeError, "not implemented"),
     "jvp": (RuntimeError, "forward AD"),
 }
-# The module moves its running statistics in place, as PyTorch's does.
+# The module updates its running statistics in place, as PyTorch's does.
 TRACKED: Mapping[str, Refusal] = dict.fromkeys(("vjp", "jvp", "vmap"), (RuntimeError, "in-?place"))
 
 
@@ -39,12 +40,12 @@ class Case:
 
     Attributes:
         of: the public function or class.
-        name: its name and the way, for the output of pytest.
+        name: its name and variant, for pytest's output.
         inputs: the shapes of the tensors that the call takes.
-        call: the function, of these tensors.
-        make: or what makes the module that is called, given dtype and device.
+        call: the function, called with these tensors.
+        make: instead of `call`, makes the module to call, given dtype and device.
         options: the other arguments of a module's call, by name.
-        refuses: what it cannot do and says so, by the name of the tool.
+        refuses: what it can't do but rejects with an error, keyed by the tool's name.
     """
 
     of: Any
@@ -71,7 +72,7 @@ class Case:
         return module
 
     def problem(self, dtype: torch.dtype = torch.float64) -> tuple[Function, tuple[Tensor, ...]]:
-        """Return a function of tensors alone, and tensors for it: inputs, then parameters.
+        """Return a function of only tensors, and tensors for it: inputs, then parameters.
 
         The function returns a flat tuple of tensors.
         """
@@ -315,7 +316,7 @@ CASES = (
     *_transformers(),
 )
 
-# Public names that are no differentiable computation, and why.
+# Public names that aren't differentiable computations, and why.
 NOT_APPLICABLE = {
     "FLOATING_DTYPES": "a constant",
     "HALF_DTYPES": "a constant",

@@ -1,7 +1,7 @@
 """What PyTorch's tools can do with each differentiable function and class of lnbook.
 
-The table is `cases.CASES`. A tool that a case refuses must say so by the error in the table, and
-not give a wrong answer.
+The table is `cases.CASES`. If a case rejects a tool, it must raise the error in the table rather
+than give a wrong answer.
 """
 
 import copy
@@ -22,7 +22,7 @@ from lnbook.recurrent import LayerNormGRU, LayerNormGRUCell, LayerNormLSTM, Laye
 from lnbook.transformer import PostLNBlock, PreLNBlock, SelfAttention, TransformerEncoder
 from tests.property.cases import CASES, NOT_APPLICABLE, flat
 
-# PyTorch's own, from its compiler, its exporter, and its transforms of kernels without rules.
+# PyTorch's own warnings, from its compiler, its exporter, and transforms of kernels without rules.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
@@ -35,23 +35,23 @@ every_module = pytest.mark.parametrize("case", MODULES, ids=lambda case: case.na
 FIRST = list({id(case.of): case for case in reversed(CASES)}.values())[::-1]
 of_each_one = pytest.mark.parametrize("case", FIRST, ids=lambda case: case.name)
 
-# How far a result in each dtype may be from that in float64, beside the largest number of it:
-# some 20 operations follow each other in a stack of blocks, each with a few roundings.
+# How far a result in each dtype may be from that in float64, relative to its largest number: a
+# stack of blocks is a chain of about 20 operations, each with a few roundings.
 UNITS = 64
-# Where autocast lowers products of matrices; elsewhere it changes nothing.
+# Where autocast lowers matrix products; elsewhere it changes nothing.
 LOWERED = (
     "lnbook.transformer",
     "lnbook.recurrent.cell",
     "lnbook.recurrent.steps",
     "lnbook.layers.ada_layer_norm",
 )
-# The loops with derivatives by hand, which keep autocast out of them too.
+# The loops with hand-written derivatives, which autocast doesn't affect either.
 BY_HAND = ("fused_layer-ba", "fused_layer-per", "fused_layer-carried", "LayerNormLSTM-fused")
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def refused(case, tool):
-    """The context in which a case must raise, if it refuses the tool."""
+    """The context in which a case must raise, if it rejects the tool."""
     if tool not in case.refuses:
         return nullcontext()
     error, words = case.refuses[tool]
@@ -158,7 +158,7 @@ def test_compiles_without_a_break(case):
 
 
 def test_compiles_to_machine_code():
-    # Without a C++ compiler, what would be given to it is run as it is.
+    # Without a C++ compiler, what it would compile runs as it is.
     backend = "inductor" if shutil.which("c++") or shutil.which("g++") else "aot_eager"
     torch.compiler.reset()
     layer = LayerNorm(4, dtype=torch.float64, implementation="fused")
@@ -200,7 +200,7 @@ def test_strides_change_nothing(case):
     function, tensors = case.problem()
 
     def spread(tensor):
-        """The same values in every other element of a larger, reversed memory."""
+        """The same values, in every other element of a larger block of memory."""
         memory = torch.full([2 * size for size in reversed(tensor.shape)], torch.nan).to(tensor)
         view = memory[(slice(None, None, 2),) * tensor.ndim].permute(*reversed(range(tensor.ndim)))
         return view.copy_(tensor)
@@ -252,7 +252,7 @@ def test_autocast_lowers_products_of_matrices_alone(case):
     lowered = case.of.__module__.startswith(LOWERED)
     if not lowered:
         same(found[0], expected[0], rtol=0.0, atol=0.0)
-    # Autograd's own products of matrices, in its backward, are lowered too.
+    # Autograd's own matrix products, in the backward pass, are lowered too.
     of_norms = case.of.__module__.startswith(("lnbook.f", "lnbook.l"))
     if case.name.startswith(BY_HAND) or (of_norms and not lowered):
         same(found[1], expected[1], rtol=0.0, atol=0.0)

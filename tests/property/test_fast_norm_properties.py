@@ -1,4 +1,4 @@
-"""What holds for the fused norms and the others on any input, searched for counterexamples."""
+"""What holds for the fused norms and the others on any input: a search for counterexamples."""
 
 import math
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ special = st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan, 1e30, 3e38,
 
 @contextmanager
 def blocks_of(size):
-    """Cut into blocks of so many elements inside the `with`, or use the compiled kernel."""
+    """Inside the `with`, cut into blocks of `size` elements, or use the compiled kernel."""
     without = {"cpu"} if size else set()
     with (
         patch.object(operators, "DEVICES", set()),
@@ -150,7 +150,7 @@ def test_the_implementations_of_a_layer_agree(problem, dtype, implementation):
     layer.load_state_dict(state)
     exact = native.layer_norm(x.double(), shape, weight.double(), bias.double())
     x64 = x.double().reshape(-1, weight.numel())
-    # PyTorch's kernel loses what a row's mean has over its deviation.
+    # PyTorch's kernel loses precision in proportion to a row's mean over its deviation.
     ratio = x64.abs().amax(1) / (x64.var(1, correction=0) + 1e-5).sqrt()
     far = ratio if implementation in ("auto", "native") else 8.0
     bound = 4 * unit * exact.abs() + 2e-6 + 2e-7 * (far * torch.ones(len(x64))).amax()

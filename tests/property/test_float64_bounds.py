@@ -1,8 +1,8 @@
 """How far each norm may be from the same norm in float64, forward and backward.
 
 Every norm here is the reference applied to its own groups of values: a row, a group of channels,
-a channel of a sample, or a channel of the batch. That is the oracle, and what the bounds are made
-of: with n values in a group, r its reciprocal deviation, and u half a unit of the last place,
+a channel of a sample, or a channel of the batch. That's the oracle, and the bounds are made from
+it: with n values in a group, r its reciprocal deviation, and u half a unit in the last place,
 
     y       K u |gamma| max|xhat|                 and a last rounding
     dx      K u r max|g| (1 + max|xhat|)^2        g = gamma dy; the formula has three terms of g,
@@ -10,14 +10,14 @@ of: with n values in a group, r its reciprocal deviation, and u half a unit of t
     dgamma  K u sum |dy| max|xhat|                the sum runs over all that shares the gain
     dbeta   K u sum |dy|
 
-Sums of n values lose at most n u of the sum of their sizes; K holds that, the roundings of some
-ten operations, and the factor 8 up to which a mean may exceed the deviation before it is taken
-away twice (`lnbook.functional.layer_norm_function`). Float16 and bfloat16 are computed in float32
-and rounded once, so their u enters the last rounding alone.
+Sums of n values lose at most n u of the sum of their sizes; K includes that, the roundings of about
+ten operations, and the factor 8 by which a mean may exceed the deviation before it's subtracted
+twice (`lnbook.functional.layer_norm_function`). Float16 and bfloat16 are computed in float32 and
+rounded once, so their u enters only the last rounding.
 
-PyTorch's kernel, which is the implementation "native" of LayerNorm, takes the mean away once:
-there max|xhat| becomes max|xhat| + r max|x|. So does the reference, which is the limit where the
-norm is itself in float64.
+PyTorch's kernel, which is LayerNorm's implementation "native", subtracts the mean once: there
+max|xhat| becomes max|xhat| + r max|x|. So does the reference, which is the limit if the norm itself
+is in float64.
 """
 
 import math
@@ -44,7 +44,7 @@ EPSILONS = (1e-12, 1e-6, 1e-5, 1e-3, 0.5, 4.0)
 
 
 def constant_of(n: int) -> float:
-    """K of the head of this module."""
+    """K in this module's docstring."""
     return 8.0 * (4.0 + n)
 
 
@@ -52,14 +52,14 @@ class Norm(NamedTuple):
     """A norm of tensors `(N, C, *)`.
 
     Attributes:
-        call: of input, weight, bias (None for a root mean square) and eps.
-        groups: from the shape of the input to the shape in which each row is a group, after the
-            permutation of the dimensions that comes with it.
-        by_feature: whether weight and bias have the shape `(C, *)`, and not `(C,)`.
-        centered: whether a mean is taken away.
-        least: how many values a group must have.
-        dimensions: how many the input may have.
-        kernel: whether it is PyTorch's.
+        call: a function of input, weight, bias (None for a root mean square) and eps.
+        groups: maps the input's shape to a permutation of its dimensions and, after that, the shape
+            in which each row is a group.
+        by_feature: whether weight and bias have the shape `(C, *)` rather than `(C,)`.
+        centered: whether a mean is subtracted.
+        least: how many values a group needs.
+        dimensions: how many dimensions the input may have.
+        kernel: whether it's PyTorch's kernel.
     """
 
     call: Callable[..., torch.Tensor]
@@ -159,7 +159,7 @@ def shapes(draw: Any, norm: Norm, least_batch: int = 0) -> tuple[int, ...]:
     sizes = [draw(st.integers(least_batch, 3)), channels or draw(st.integers(1, 6))]
     sizes += [draw(st.integers(1, 4)) for _ in range(draw(st.sampled_from(norm.dimensions)) - 2)]
     shape = tuple(sizes)
-    if norm.groups(shape)[1][1] < norm.least:  # what it refuses: one more value
+    if norm.groups(shape)[1][1] < norm.least:  # too few values: add one
         if norm.groups is of_channel_groups:
             sizes[1] = 4
         else:
@@ -175,7 +175,7 @@ def drawn(shape: tuple[int, ...], rng: np.random.Generator, far: float) -> np.nd
 
 
 def strided(x: torch.Tensor, way: str) -> torch.Tensor:
-    """The same values, otherwise in memory."""
+    """The same values, laid out differently in memory."""
     if way == "reversed":
         order = tuple(reversed(range(x.ndim)))
         return x.permute(order).contiguous().permute(order)
@@ -187,7 +187,7 @@ def strided(x: torch.Tensor, way: str) -> torch.Tensor:
 
 
 class Exact(NamedTuple):
-    """Results in float64, and beside each the size that its error is measured by."""
+    """Results in float64, each with the size that its error is relative to."""
 
     y: Any
     grads: list[Any]
@@ -196,9 +196,9 @@ class Exact(NamedTuple):
 
 
 def exactly(norm: Norm, tensors: list[torch.Tensor], eps: float, once: bool = False) -> Exact:
-    """Apply the reference to each group, and add up what shares a gain.
+    """Apply the reference to each group, and add up everything that shares a gain.
 
-    `once` says that the mean is taken away once, in the norm or, beside it, in the reference.
+    `once` says that the mean is subtracted once, in the norm or in the reference to compare with.
     """
     x, weight, bias, upstream = (tensor.double().numpy() for tensor in tensors)
     order, flat = norm.groups(x.shape)
@@ -254,7 +254,7 @@ def tensors_for(
 
 
 def assert_within(ours: torch.Tensor, exact: Any, size: Any, factor: float) -> None:
-    """Compare with the bound of the head of this module; NaN fails."""
+    """Compare with the bound in this module's docstring; NaN fails."""
     dtype = ours.dtype
     last = torch.finfo(dtype).eps / 2
     inner = min(last, 2.0**-24)
@@ -289,7 +289,7 @@ def test_forward_and_backward_are_within_the_bounds(
 ) -> None:
     norm = NORMS[name]
     if norm.kernel and dtype not in FULL:
-        dtype = torch.float32  # how PyTorch's kernel rounds half types is not ours to say
+        dtype = torch.float32  # we don't promise how PyTorch's kernel rounds half precision
     shape = data.draw(shapes(norm))
     far = min(far, 30.0) if dtype == torch.float16 else far
     given_tensors = tensors_for(norm, shape, dtype, seed, far)
@@ -339,7 +339,7 @@ def test_what_is_not_finite_or_overflows_makes_its_own_group_nan_and_no_other(
     ours, clean = (
         norm.call(t, weight, bias if norm.centered else None, 1e-5) for t in (spoiled, x)
     )
-    # A square of 1e30 overflows in float32 alone. A centered group of one value is 0.
+    # The square of 1e30 overflows only in float32. A centered group of one value is 0.
     overflows = math.isfinite(bad) and dtype == torch.float32
     if not math.isfinite(bad) or (overflows and (flat[1] > 1 or not norm.centered)):
         # PyTorch's kernel of LayerNorm may give 0 for what overflows.
@@ -380,7 +380,7 @@ def test_subnormal_numbers_are_numbers(data: Any, name: str, dtype: torch.dtype,
     exact = exactly(norm, tensors, 1e-5, norm.kernel or dtype == torch.float64)
     y = norm.call(*tensors[:2], tensors[2] if norm.centered else None, 1e-5)
     factor = constant_of(norm.groups(shape)[1][1])
-    # The differences may themselves be below the smallest number of the dtype of computing.
+    # The differences may themselves be below the smallest number of the dtype used for computing.
     least = torch.finfo(torch.float32).smallest_normal * 1e-5**-0.5
     assert_within(y, exact.y, exact.y_size + least / 2.0**-24, factor)
 

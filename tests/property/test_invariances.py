@@ -1,7 +1,7 @@
-"""The identities and invariances that the course proves, on drawn numbers, in float64.
+"""The identities and invariances that the course proves, on random numbers, in float64.
 
-`LAYER_NORMS` and `RMS_NORMS` are the ways in which lnbook computes each norm; what a norm does not
-have is tested too, where the course says so.
+`LAYER_NORMS` and `RMS_NORMS` are the ways in which lnbook computes each norm; where the course says
+that a norm lacks an invariance, that's tested, too.
 """
 
 import math
@@ -81,8 +81,8 @@ def test_the_length_of_a_normalized_row_is_known_and_its_sum_is_zero(norm, probl
 @repeatable
 @given(problem=rows, shift=st.floats(-100.0, 100.0), scale=scales)
 def test_layer_norm_projects_and_scales_to_a_sphere(norm, problem, shift, scale):
-    # Brody, Alon and Yahav 2023: orthogonal to 1, then to the length sqrt(H). So a shift and a
-    # scale of a row are lost, a sign is kept, and a second norm changes nothing.
+    # Brody, Alon and Yahav 2023: project orthogonally to 1, then scale to the length sqrt(H). So a
+    # shift and a scale of a row are lost, a sign is kept, and a second norm changes nothing.
     count, features, seed = problem
     x = numbers(seed, count, features)
     projected = x - x.mean(-1, keepdim=True)
@@ -121,7 +121,7 @@ def test_two_features_give_plus_and_minus_one_and_no_gradient(problem):
 @repeatable
 @given(problem=rows, eps=epsilons)
 def test_the_gradient_has_mean_zero_and_a_bounded_variance(norm, problem, eps):
-    # Xu et al. 2019. Without gain, g is the gradient that comes from above.
+    # Xu et al. 2019. Without a gain, g is the upstream gradient.
     count, features, seed = problem
     x, upstream = numbers(seed, count, features), numbers(7, count, features)
     (grad,) = gradients(lambda x: norm(x, eps), x)
@@ -147,7 +147,7 @@ def test_what_the_jacobian_loses(name, lost, problem):
     np.testing.assert_allclose(jacobian @ x, 0.0, atol=1e-9)
     np.testing.assert_allclose(jacobian, jacobian.T, atol=1e-12)
     assert np.linalg.matrix_rank(jacobian, tol=1e-8) == features - lost
-    # An eps above 0 gives the direction of x back, that of 1 not.
+    # An eps above 0 restores the direction of x, but not that of 1.
     assert np.linalg.matrix_rank(jacobian_of(0.1), tol=1e-8) == features - lost + 1
     if name == "layer_norm":
         np.testing.assert_allclose(jacobian_of(0.1) @ np.ones(features), 0.0, atol=1e-12)
@@ -192,7 +192,8 @@ def test_layer_norm_is_rms_norm_of_centered_weights(problem, eps):
         close(ours, norm(x @ weight.T + bias, eps), 1e-8)
 
 
-# Ba, Kiros and Hinton 2016, table 1, with a row for RMSNorm: which changes leave the outputs.
+# Ba, Kiros and Hinton 2016, table 1, with a row for RMSNorm: which changes leave the outputs the
+# same.
 
 CHANGES: dict[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
     "matrix rescaled": lambda x, w: (x, 3.0 * w),

@@ -1,4 +1,4 @@
-"""What holds for layer normalization on any input, searched for counterexamples."""
+"""What holds for layer normalization on any input: a search for counterexamples."""
 
 import math
 
@@ -81,7 +81,7 @@ def test_normalized_rows_have_mean_zero_and_variance_v_over_v_plus_eps(problem, 
     np.testing.assert_allclose(
         np.mean(normalized**2, axis=features), variance / (variance + eps), atol=1e-10
     )
-    # The largest value that any element can take: all others equal, this one apart.
+    # The largest value that any element can take: all others are equal.
     assert np.abs(normalized).max() <= math.sqrt(math.prod(shape) - 1) + 1e-9
 
 
@@ -201,7 +201,7 @@ def test_refuses_what_pytorch_refuses(shape, normalized, fits, same, dtype, para
             return type(error)
 
     ours, theirs = outcome(layer_norm), outcome(torch_layer_norm)
-    # Where a call is wrong in two ways, the two may complain of different ones.
+    # If a call is wrong in two ways, each function may complain about a different one.
     refused = [
         isinstance(result, type) and issubclass(result, RuntimeError) for result in (ours, theirs)
     ]

@@ -1,4 +1,4 @@
-"""What holds for layer-normalized LSTMs on any input, searched for counterexamples."""
+"""What holds for layer-normalized LSTMs on any input: a search for counterexamples."""
 
 import numpy as np
 import torch
@@ -83,8 +83,8 @@ def test_each_sequence_is_the_reference_walked(layer, eps):
 @repeatable
 @given(layers(st.sampled_from(NORMED)), st.floats(0.5, 50.0), st.floats(0.5, 50.0))
 def test_matrices_may_be_rescaled(layer, first, second):
-    # LN forgets the scale of what it is given. In Ba's form each matrix has a norm of its own; one
-    # norm after the sum forgets a common scale alone. With eps scaled too, this is exact.
+    # LN forgets the scale of its input. In Ba's form, each matrix has its own norm; one norm after
+    # the sum forgets only a common scale. With eps scaled too, this is exact.
     variant, sizes, (rows, h, c), parameters, _ = layer
     second = first if variant == "per-gate" else second
     scaled = {**parameters}

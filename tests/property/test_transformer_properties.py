@@ -1,4 +1,4 @@
-"""What holds for transformer blocks of any shape and mask, searched for counterexamples."""
+"""What holds for transformer blocks of any shape and mask: a search for counterexamples."""
 
 import math
 
@@ -73,7 +73,7 @@ def random_tensor(rng, *shape):
 
 
 def random_masks(rng, batch, heads, length):
-    """Return masks of random form; any of them may hide all keys from a query."""
+    """Return randomly chosen kinds of masks; any of them may hide all keys from a query."""
     masks = {}
     scores = (length, length) if rng.random() < 0.5 else (batch * heads, length, length)
     for name, shape in (("src_mask", scores), ("src_key_padding_mask", (batch, length))):
@@ -111,7 +111,7 @@ def test_outputs_and_gradients_equal_pytorch_under_any_mask(sizes, norm_first, g
     ours = block_from_torch(randomized(theirs, rng))
     masks = random_masks(rng, batch, heads, length)
     x, upstream = (random_tensor(rng, batch, length, d_model) for _ in range(2))
-    # PyTorch wants two masks of one type, and warns where they differ.
+    # PyTorch wants both masks to have the same type, and warns if they don't.
     added = {
         name: torch.zeros_like(mask, dtype=torch.float64).masked_fill(mask, -math.inf)
         if mask.dtype == torch.bool

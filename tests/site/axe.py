@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 from tests.site.node_tools import install
 from tests.site.visit import Visit, switch_to
 
-RUN = """async (rules) => (await axe.run(document, {
+RUN = """async ([rules, context]) => (await axe.run(context ?? document, {
     resultTypes: ["violations"], ...(rules && {runOnly: {type: "rule", values: rules}}),
 })).violations.map((one) => ({
     rule: one.id,
@@ -25,7 +25,7 @@ COLORS_AND_PICTURES = [
     "role-img-alt",
     "svg-img-alt",
 ]
-# All else that rules look at: the elements, and which of them can be seen.
+# Everything else that the rules check: the elements, and which of them are visible.
 REMEMBER = """() => {
     const state = () => ({
         markup: document.body.outerHTML,
@@ -48,11 +48,13 @@ def script() -> str:
     return (install() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
-def violations(page: Page, axe: str, rules: list[str] | None = None) -> list[dict[str, Any]]:
-    """What axe finds on a page in its current state, with some or all rules."""
+def violations(
+    page: Page, axe: str, rules: list[str] | None = None, *, within: str | None = None
+) -> list[dict[str, Any]]:
+    """What axe finds on a page, or within some elements of it, with some or all rules."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
-    return page.evaluate(RUN, rules)  # type: ignore[no-any-return]
+    return page.evaluate(RUN, [rules, within])  # type: ignore[no-any-return]
 
 
 def broken_rules(seen: Visit, axe: str) -> Iterator[str]:

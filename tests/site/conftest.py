@@ -1,6 +1,6 @@
 """Fixtures: the built site, over http and from files, and a browser that reaches no other host.
 
-The tests of the PDF and of the reading marks build a small book of their own instead.
+The tests of the PDF and the reading marks build their own small book instead.
 """
 
 import json
@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from bookbuild.pdf.chromium import launch
 from bookbuild.site import unchanged
 from tests.book.conftest import built, small
+from tests.site import axe
 from tests.site.server import serve
 from tests.site.visit import DESKTOP, PATIENCE, Visit, visit
 
@@ -59,6 +60,11 @@ def files(html: Path) -> str:
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright, launch(playwright) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def axe_script() -> str:
+    return axe.script()
 
 
 @pytest.fixture

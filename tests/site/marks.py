@@ -11,8 +11,8 @@ MARKS = ("performance", "accessibility", "best-practices", "seo")
 # What the median of the runs must reach. The site's targets are 97 on a phone and 100 on a desktop;
 # simulated phones on a busy machine cost a few points, so the test asks for a little less.
 PERFORMANCE = {"mobile": 95, "desktop": 99}
-# Lighthouse times the host before each run and reports the result as `benchmarkIndex`. Its marks
-# for performance assume a high-end desktop, which its documentation puts at 1500 to 2000: the
+# Lighthouse times the host before each run and reports the result as `benchmarkIndex`. Its
+# performance scores assume a high-end desktop, which its documentation puts at 1500 to 2000: the
 # constant by which it slows the processor down was chosen for these
 # (https://github.com/GoogleChrome/lighthouse/blob/main/docs/throttling.md). Two quiet cores, on
 # which every page reaches its target, gave 1700 to 2600; the same cores at a third of their speed
@@ -26,10 +26,10 @@ class Verdict:
     """The result of the reports on one page.
 
     Attributes:
-        marks: the median of each mark.
+        marks: the median of each score.
         index: the lowest `benchmarkIndex` of the runs.
         faults: for each score that is too low and counts, the score and what cost points.
-        note: one line about a mark for performance that is too low but doesn't count.
+        note: one line about a performance score that's too low but doesn't count.
     """
 
     marks: dict[str, int]

@@ -1,17 +1,25 @@
 """The pages of the site to test: those in the table of contents, and those Sphinx generates."""
 
-from pathlib import Path
+from tests.helpers.this_book import BOOK
 
-from bookbuild.book import Book
-
-BOOK = Book(Path(__file__).resolve().parents[2])
 PAGES = [*BOOK.pages, "search"]
 CHAPTERS = [chapter.name for chapter in BOOK.chapters]
+FIGURES = {  # the live figures of each page
+    "index": ("steps",),
+    "playground": ("norm", "family", "sphere"),
+    "formula/step-by-step": ("steps",),
+    "batch-norm/family": ("family",),
+    "formula/geometry": ("sphere",),
+    "gradient/jacobian": ("spectrum",),
+    "batch-norm/batch-size": ("batch",),
+    "transformer/gradients-at-init": ("depth",),
+}
 
 PHONE_ONLY, BOTH = ("mobile",), ("mobile", "desktop")
-# The pages that Lighthouse marks on every push, as what, and why these. All pages share one
-# template, one style sheet and one set of scripts, so a page of each kind stands for the others. A
-# phone is the harder test: Lighthouse simulates a slow processor and a slow network for it.
+# The pages that Lighthouse scores on every push, on which devices, and why these. All pages share
+# one template, one style sheet and one set of scripts, so one page of each kind represents the
+# others. A phone is the harder test: Lighthouse simulates a slow processor and a slow network for
+# it.
 SAMPLE: dict[str, tuple[tuple[str, ...], str]] = {
     "index": (BOTH, "where readers arrive, and the only page with the reading progress"),
     "playground": (BOTH, "runs the most script before it can be used"),

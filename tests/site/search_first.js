@@ -1,5 +1,5 @@
-// Runs queries on the site's own index and search: node search_first.js site-folder query... prints, as
-// JSON, for each query the places that it finds, the best one first.
+// Runs queries on the site's own index and search. `node search_first.js site-folder query...`
+// prints JSON: for each query, the places that it finds, best first.
 "use strict";
 
 const fs = require("fs");

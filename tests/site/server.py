@@ -32,7 +32,7 @@ def compressed(path: Path) -> bytes:
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     def handle(self) -> None:
-        with suppress(ConnectionError):  # the page was closed before its last file came
+        with suppress(ConnectionError):  # the page was closed before its last file arrived
             super().handle()
 
     def do_GET(self) -> None:

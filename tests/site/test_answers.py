@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.site import axe
-from tests.site.visit import DESKTOP, MODES, PHONE, layout_shift, switch_to
+from tests.site.visit import DESKTOP, PHONE, layout_shift, visit
 
 OpenPage = Callable[..., Page]
 PAGE = "formula/step-by-step.html"
@@ -41,14 +41,14 @@ def test_an_answer_is_judged_on_the_page(open_page: OpenPage, width: int) -> Non
     assert layout_shift(page) < 0.01
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_form_is_accessible_before_and_after_a_verdict(open_page: OpenPage, mode: str) -> None:
-    page = open_page(PAGE)
-    switch_to(page, mode)
-    script = axe.script()
-    assert axe.violations(page, script) == []
-    page.locator("#exercise-by-hand form").get_by_role("button").click()
-    assert axe.violations(page, script) == []
+def test_a_form_is_accessible_after_a_verdict(browser: Browser, site: str, axe_script: str) -> None:
+    """And before: see test_pages.py."""
+    with visit(browser, site, PAGE) as seen:
+        seen.lay_out()
+        form = seen.page.locator("#exercise-by-hand form")
+        form.get_by_role("button").click()
+        expect(form.get_by_role("status")).not_to_be_empty()
+        assert list(axe.broken_rules(seen, axe_script)) == []
 
 
 def test_without_scripts_there_is_no_form(open_page: OpenPage) -> None:

@@ -13,7 +13,7 @@ from tests.site.pages import BOOK
 from tests.site.visit import AT_REST, DESKTOP, MODES, PHONE, visit
 
 CHAPTER = "formula/step-by-step"
-# Where a page comes from, and how wide the window is: what one of them breaks, a pair shows too.
+# Where a page comes from, and how wide the window is: if either breaks something, a pair shows it.
 PLACES = pytest.mark.parametrize(("place", "width"), [("site", PHONE), ("files", DESKTOP)])
 RING = """() => {
     const style = getComputedStyle(document.activeElement);
@@ -40,7 +40,7 @@ def test_search_opens_by_the_keyboard(browser: Browser, site: str) -> None:
 def test_mode_is_switched_and_kept(browser: Browser, site: str) -> None:
     with visit(browser, site, f"{CHAPTER}.html", mode="light") as seen:
         theme = "document.documentElement.dataset.theme"
-        for _ in range(3):  # the switch goes around three modes
+        for _ in range(3):  # the switch cycles through three modes
             seen.page.locator(".theme-switch-button:visible").first.click()
             if seen.page.evaluate(theme) == "dark":
                 break

@@ -12,7 +12,7 @@ from bookbuild.book import Book
 from bookbuild.site.tracks import needs
 from bookbuild.sphinx.live_lists import VERDICTS
 from tests.site.pages import BOOK, CHAPTERS
-from tests.site.visit import DESKTOP, PHONE, layout_shift, next_frame
+from tests.site.visit import DESKTOP, PHONE
 
 OpenPage = Callable[..., Page]
 GUIDE, CLAIMS = "practice/when-to-use.html", "practice/myths.html"
@@ -158,15 +158,7 @@ def test_claims_are_filtered_by_verdict_and_words(open_page: OpenPage, width: in
     expect(bar.get_by_role("status")).to_contain_text("No claim matches")
 
 
-# For everybody
-
-
-@pytest.mark.parametrize("path", ["index.html", GUIDE, CLAIMS])
-@WIDTHS
-def test_nothing_moves_when_the_scripts_come(open_page: OpenPage, path: str, width: int) -> None:
-    page = open_page(path, width=width)
-    next_frame(page)
-    assert layout_shift(page) < 0.02
+# Accessibility
 
 
 def test_without_scripts_all_can_be_read(open_page: OpenPage) -> None:

@@ -1,13 +1,27 @@
-"""On a phone, every formula, code cell and table is whole or visibly scrollable."""
+"""Every page on a phone: it passes axe's rules, and nothing is cut off.
+
+Every formula, code cell and table either fits or visibly scrolls, on a narrow phone and on a
+slightly wider one; for that, the open page is resized.
+"""
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
-from tests.site.pages import PAGES
-from tests.site.visit import DESKTOP, PHONE, next_frame, visit
+from tests.site import axe
+from tests.site.pages import FIGURES, PAGES
+from tests.site.visit import (
+    DESKTOP,
+    PHONE,
+    largest_shift,
+    layout_shift,
+    next_frame,
+    switch_to,
+    too_wide,
+    visit,
+)
 
 WIDTHS = (PHONE, 390)
-# What is cut off by something that doesn't show that it scrolls, or that no key can scroll.
+# Anything cut off by an element that hides that it scrolls or can't be scrolled by keyboard.
 CUT_OFF = """() => {
     const boxes = ".katex-display, pre, .pst-scrollable-table-container, .text_html.output";
     const faults = [];
@@ -33,7 +47,7 @@ CUT_OFF = """() => {
 SCROLLING = """() => [...document.querySelectorAll("article .katex-display")]
     .filter((box) => box.scrollWidth > box.clientWidth + 1)
     .map((box) => box.querySelector("annotation").textContent.trim())"""
-# Formulas in sentences: the punctuation after one begins a line.
+# Formulas in sentences where the punctuation after one starts a line.
 DROPPED = """() => [...document.querySelectorAll("article span.math")].filter((math) => {
     const text = math.nextSibling;
     const last = [...math.querySelectorAll(".base")].pop();
@@ -44,6 +58,12 @@ DROPPED = """() => [...document.querySelectorAll("article span.math")].filter((m
     const [mark, base] = [range.getBoundingClientRect(), last.getBoundingClientRect()];
     return mark.width > 0 && mark.left < base.right - 3;
 }).map((math) => math.parentElement.textContent.slice(0, 80))"""
+# The live figures that stick out of the page, or whose content does.
+LIVE = "[data-playground][data-live]"
+STICKING_OUT = """([live, width]) => [...document.querySelectorAll(live)].filter((figure) => {
+    const box = figure.getBoundingClientRect();
+    return box.left < 0 || box.right > width || figure.scrollWidth > figure.clientWidth;
+}).map((figure) => `sticks out: ${figure.dataset.playground}`)"""
 OPEN_ALL = """() => {
     for (const details of document.querySelectorAll("article details")) details.open = true;
 }"""
@@ -56,18 +76,28 @@ def show_everything(page: Page) -> None:
     page.wait_for_function("document.documentElement.dataset.laidOut !== undefined")
     page.evaluate("document.fonts.ready")
     next_frame(page)
-    next_frame(page)  # what scrolls is found in a frame, and reported in the next one
+    next_frame(page)  # scrolling elements are found in one frame, and reported in the next
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_nothing_is_cut_off(browser: Browser, site: str, name: str) -> None:
-    faults = []
-    for width in WIDTHS:
-        with visit(browser, site, f"{name}.html", width=width) as seen:
-            show_everything(seen.page)
-            faults += [f"{width} px: {fault}" for fault in seen.page.evaluate(CUT_OFF)]
-            faults += [f"{width} px: {text}" for text in seen.page.evaluate(DROPPED)]
+def test_on_a_phone(browser: Browser, site: str, name: str, axe_script: str) -> None:
+    with visit(browser, site, f"{name}.html", width=PHONE) as seen:
+        page = seen.page
+        expect(page.locator(LIVE)).to_have_count(len(FIGURES.get(name, ())))
+        shift = layout_shift(page)
+        seen.lay_out()  # axe takes estimated sizes for real ones, and reports overlaps
+        faults = [*too_wide(page), *axe.broken_rules(seen, axe_script)]
+        faults += page.evaluate(STICKING_OUT, [LIVE, PHONE])
+        switch_to(page, "light")
+        faults += page.evaluate(STICKING_OUT, [LIVE, PHONE])
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            show_everything(page)
+            faults += [f"{width} px: {fault}" for fault in page.evaluate(CUT_OFF)]
+            faults += [f"{width} px: {text}" for text in page.evaluate(DROPPED)]
+        faults += seen.faults()
     assert faults == []
+    assert shift <= largest_shift(name)
 
 
 @pytest.mark.parametrize("name", ["gradient/derivation", "formula/from-scratch", "api/recurrent"])
@@ -78,7 +108,7 @@ def test_long_formulas_break(browser: Browser, site: str, name: str) -> None:
 
 
 def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str) -> None:
-    """The cover moves with the content, and leaves the shade at the other edge."""
+    """The cover moves with the content, and leaves the shade visible at the other edge."""
     with visit(browser, site, "formula/step-by-step.html", width=PHONE) as seen:
         page = seen.page
         show_everything(page)
@@ -92,7 +122,7 @@ def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str
         assert box.screenshot() != before
 
 
-# Where the boxes of an article end, as the reader sees them: at the right of what is drawn.
+# Where the boxes of an article end, as the reader sees them: at the right edge of what's drawn.
 EDGES = """() => [...document.querySelectorAll(
         "article section > :is(.cell, .admonition, .pst-scrollable-table-container)")]
     .filter((box) => box.clientWidth > 0 && !box.parentElement.closest(".admonition"))

@@ -15,27 +15,19 @@ from playwright.sync_api import Locator, Page, expect
 from torch.nn import functional
 
 from lnbook import reference
-from tests.site.visit import DESKTOP, MODES, PHONE, layout_shift, next_frame, switch_to
+from tests.site.pages import FIGURES
+from tests.site.visit import DESKTOP, PHONE, next_frame
 
 OpenPage = Callable[..., Page]
 PAGE = "playground.html"
 HOME = "index.html"
-CHAPTERS = {
-    "formula/step-by-step.html": ("steps",),
-    "batch-norm/family.html": ("family",),
-    "formula/geometry.html": ("sphere",),
-    "gradient/jacobian.html": ("spectrum",),
-    "batch-norm/batch-size.html": ("batch",),
-    "transformer/gradients-at-init.html": ("depth",),
-}
-FIGURES = {HOME: ("steps",), PAGE: ("norm", "family", "sphere"), **CHAPTERS}
 KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch", "depth")
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 WIDTHS = pytest.mark.parametrize("width", [DESKTOP, PHONE])
 
 
 def figure(page: Page, kind: str, *, tour: bool = False) -> Locator:
-    """A live figure; all of it, unless its guided tour is what is tested."""
+    """A live figure; all of it, unless its guided tour is being tested."""
     root = page.locator(f"[data-playground={kind}][data-live]")
     explore = root.get_by_role("button", name="Explore freely")
     if not tour and explore.count():
@@ -112,7 +104,7 @@ def test_sets_are_those_of_the_reference(open_page: OpenPage) -> None:
 
 
 def check_row(root: Locator) -> dict[str, Any]:
-    """Compare all that a figure `norm` shows with the reference; return it."""
+    """Compare everything that a `norm` figure shows with the reference; return it."""
     found = everything(root)
     x, gamma, beta, dy = (np.array(found[name]) for name in ("x", "gamma", "beta", "dy"))
     result = reference.layer_norm_forward(x, x.size, gamma, beta, eps=found["eps"])
@@ -170,7 +162,7 @@ def test_a_pointer_drags_a_feature(open_page: OpenPage, width: int, name: str, v
     page.mouse.move(x + 3, y + 10)
     page.mouse.move(x + 5, y + 20)
     page.mouse.up()
-    page.mouse.move(x, y - 40)  # it was let go
+    page.mouse.move(x, y - 40)  # it was released
     next_frame(page)
     after = check_row(root)[values]
     moved = int(name[-1]) - 1
@@ -184,7 +176,7 @@ def test_a_pointer_drags_a_feature(open_page: OpenPage, width: int, name: str, v
 
 
 def swipe(page: Page, x: float, y: float, by: tuple[float, float]) -> None:
-    """Put a finger on the screen, move it and lift it, as the device tells the browser."""
+    """Send the browser the events of a finger that touches the screen, moves and lifts."""
     device = page.context.new_cdp_session(page)
 
     def tell(kind: str, *places: dict[str, float]) -> None:
@@ -281,7 +273,7 @@ def test_beginnings_of_a_row(open_page: OpenPage) -> None:
 
 
 def test_bars_keep_their_scale(open_page: OpenPage) -> None:
-    """What leaves the scale becomes an arrow, and the factor of the gradient is told."""
+    """Anything beyond the scale becomes an arrow, and the gradient's factor is shown."""
     page = open_page(PAGE, still=True)
     root = figure(page, "norm")
     arrows, factor = root.locator(".ln-play-leaves"), root.locator(".ln-play-factor")
@@ -444,7 +436,7 @@ def test_a_wrong_guess_is_told_the_answer(open_page: OpenPage) -> None:
 
 
 def check_steps(root: Locator) -> dict[str, Any]:
-    """Compare all numbers of a figure `steps` with the reference; return them."""
+    """Compare all numbers in a `steps` figure with the reference; return them."""
     found = everything(root)
     x, gamma, beta = (np.array(found[name]) for name in ("x", "gamma", "beta"))
     result = reference.layer_norm_forward(x, x.size, gamma, beta, eps=found["eps"])
@@ -456,7 +448,7 @@ def check_steps(root: Locator) -> dict[str, Any]:
 
 
 def lit(root: Locator) -> set[str]:
-    """The symbols of the formula that are lit."""
+    """The highlighted symbols of the formula."""
     names = "(all) => all.map((e) => /ln-step-(?!symbol|group)(\\w+)/.exec(e.className)[1])"
     return set(root.locator(".ln-step-line:not(.ln-step-numbers) .ln-lit").evaluate_all(names))
 
@@ -513,8 +505,8 @@ def test_a_symbol_is_linked_to_what_it_stands_for(open_page: OpenPage) -> None:
     page.mouse.move(0, 0)
     page.evaluate("document.activeElement.blur()")
     next_frame(page)
-    assert lit(root) == {"variance"}, "what was chosen stays"
-    # The other way: pointing at the mean in the picture lights the symbol.
+    assert lit(root) == {"variance"}, "the choice stays"
+    # The other way around: pointing at the mean in the picture highlights the symbol.
     root.locator("svg [data-point='part:mu']").last.hover()
     next_frame(page)
     assert lit(root) == {"mu"}
@@ -560,7 +552,7 @@ def test_a_bar_of_the_formula_can_be_moved(open_page: OpenPage) -> None:
 
 
 def check_block(root: Locator) -> np.ndarray:
-    """Compare all that a figure `family` shows with the reference; return its output."""
+    """Compare everything that a `family` figure shows with the reference; return its output."""
     found = everything(root)
     x = np.reshape(found["x"], found["shape"]).astype(float)
     expected = normalized(found["method"], x, found["groups"], found["eps"])
@@ -571,7 +563,7 @@ def check_block(root: Locator) -> np.ndarray:
 
 
 def choose(root: Locator, method: str) -> None:
-    """Click where a reader clicks: on the words, which the round button lies under."""
+    """Click where a reader clicks: on the words, which cover the radio button."""
     button = root.page.get_by_role("radio", name=method, exact=True)
     root.locator("label").filter(has=button).click()
     expect(root.get_by_role("radio", name=method, exact=True)).to_be_checked()
@@ -641,7 +633,7 @@ def test_pointing_previews_and_a_click_chooses(open_page: OpenPage) -> None:
     next_frame(page)
     assert shown(root, "x") == everything(root)["x"][71]
     expect(chosen).to_have_attribute("data-index", "31")
-    root.get_by_role("button", name="cell + 3").hover()  # on the way, the preview is left
+    root.get_by_role("button", name="cell + 3").hover()  # leaves the preview on the way
     next_frame(page)
     assert shown(root, "x") == everything(root)["x"][31]
     check_block(root)
@@ -657,7 +649,7 @@ def test_pointing_previews_and_a_click_chooses(open_page: OpenPage) -> None:
 
 
 def check_arrow(root: Locator) -> tuple[np.ndarray, np.ndarray]:
-    """Compare what a figure `sphere` shows with the reference; return the row and its norm."""
+    """Compare what a `sphere` figure shows with the reference; return the row and its norm."""
     x, centered, xhat = (
         np.array([shown(root, f"{name}-{i}") for i in (1, 2, 3)])
         for name in ("x", "centered", "xhat")
@@ -746,23 +738,7 @@ def test_looking_along_the_ones(open_page: OpenPage, still: bool) -> None:
     expect(tilts).to_have_value("90")
 
 
-# For everybody
-
-
-@pytest.mark.parametrize("path", FIGURES)
-def test_no_figure_is_wider_than_a_phone(open_page: OpenPage, path: str) -> None:
-    page = open_page(path, width=PHONE)
-    figures = page.locator("[data-live]")
-    expect(figures).to_have_count(len(FIGURES[path]))
-    for mode in MODES:
-        switch_to(page, mode)
-        for root in figures.all():
-            box = root.bounding_box()
-            assert box is not None
-            assert box["x"] >= 0
-            assert box["x"] + box["width"] <= PHONE
-            inside = root.evaluate("(e) => e.scrollWidth <= e.clientWidth")
-            assert inside, "something sticks out"
+# Accessibility
 
 
 def test_what_changed_is_told_once_it_rests(open_page: OpenPage) -> None:
@@ -804,11 +780,11 @@ def test_everything_has_a_name(open_page: OpenPage) -> None:
     assert figure(page, "norm").get_by_role("slider").count() >= 6
 
 
-@pytest.mark.parametrize("path", FIGURES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_without_scripts_there_is_a_figure_and_nothing_to_press(
-    open_page: OpenPage, path: str
+    open_page: OpenPage, name: str
 ) -> None:
-    page = open_page(path, scripts=False)
+    page = open_page(f"{name}.html", scripts=False)
     for root in page.locator("[data-playground]").all():
         expect(root.locator("[role=img]")).to_be_visible()
         assert len(root.locator("[role=img]").get_attribute("aria-label") or "") > 100
@@ -821,14 +797,14 @@ def test_without_scripts_there_is_a_figure_and_nothing_to_press(
 def test_paper_shows_nothing_to_press(open_page: OpenPage) -> None:
     page = open_page(PAGE)
     page.emulate_media(media="print")
-    for kind in FIGURES[PAGE]:
+    for kind in FIGURES["playground"]:
         expect(figure(page, kind, tour=True).locator("svg")).to_be_visible()
         expect(figure(page, kind, tour=True).locator(".ln-play-controls")).to_be_hidden()
 
 
 def test_scripts_are_loaded_where_they_are_used(html: Path) -> None:
     for path in sorted(html.rglob("*.html")):
-        name = path.relative_to(html).as_posix()
+        name = path.relative_to(html).with_suffix("").as_posix()
         if name.startswith("_"):
             continue
         text = path.read_text(encoding="utf-8")
@@ -838,24 +814,16 @@ def test_scripts_are_loaded_where_they_are_used(html: Path) -> None:
         assert ("playground/playground.js" in text) == bool(kinds), name
 
 
-@pytest.mark.parametrize("path", [HOME, PAGE])
-@WIDTHS
-def test_a_live_figure_takes_no_more_room(open_page: OpenPage, path: str, width: int) -> None:
-    page = open_page(path, width=width)
-    expect(page.locator("[data-live]")).to_have_count(len(FIGURES[path]))
-    assert layout_shift(page) < 0.01
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", [name for name in FIGURES if "/" in name])
 def test_the_downloaded_notebook_has_the_picture(html: Path, chapter: str) -> None:
-    path = html / "_sources" / Path(chapter).with_suffix(".ipynb")
+    path = html / "_sources" / f"{chapter}.ipynb"
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells)
     assert "{playground}" not in text
-    assert text.count("](data:image/svg+xml;base64,") == len(CHAPTERS[chapter])
+    assert text.count("](data:image/svg+xml;base64,") == len(FIGURES[chapter])
 
 
-# Live figures of single chapters
+# Live figures in single chapters
 
 
 @WIDTHS

@@ -43,11 +43,11 @@ def go(page: Page, html: Path, name: str) -> None:
 def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
     assert chapter.evaluate(CHECKED) == [False, False]
     chapter.evaluate(CLICK.format(1))
-    assert chapter.evaluate(CHECKED) == [True, True], "head and end agree"
+    assert chapter.evaluate(CHECKED) == [True, True], "top and bottom agree"
     assert chapter.evaluate(MARKED) == ["1. A rich chapter (read)"]
 
     go(chapter, html, "part/second")
-    # The browser may pass on what was just stored a moment after the next page has opened.
+    # The browser may deliver what was just stored a moment after the next page has opened.
     chapter.wait_for_function(f"{MARKED}.join() === '1. A rich chapter (read)'")
     assert chapter.evaluate(CHECKED) == [False, False]
 
@@ -62,7 +62,7 @@ def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
     assert chapter.evaluate(COUNT).startswith("0 of 2")
     assert chapter.evaluate(MARKED) == []
     chapter.evaluate(f"{CLEAR}.click()")
-    assert chapter.evaluate(COUNT).startswith("1 of 2"), "cleared by mistake: the marks come back"
+    assert chapter.evaluate(COUNT).startswith("1 of 2"), "cleared by mistake, marks come back"
 
     go(chapter, html, "part/chapter")
     chapter.evaluate(CLICK.format(0))
@@ -106,7 +106,7 @@ def test_continue_goes_on_from_the_last_mark(chapter: Page, html: Path) -> None:
     ["throw new DOMException('blocked', 'SecurityError')", "return '{\"a\": 1}'", "return 'x'"],
 )
 def test_storage_that_fails(chapter: Page, html: Path, broken: str) -> None:
-    """Blocked storage, or storage that holds something else: marks last as long as the page."""
+    """With blocked storage, or something else stored there, marks last until the page is closed."""
     fails = "throw new DOMException('blocked', 'SecurityError')"
     script = (
         f"Storage.prototype.getItem = function (key) {{ if (key === 'lnbook.read') {broken} }};"

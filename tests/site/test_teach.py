@@ -1,4 +1,4 @@
-"""The teacher's page: the graph of what builds on what, and the questions to answer."""
+"""The teacher's page: the graph of prerequisites, and the questions to answer."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,9 +49,9 @@ def test_a_question_is_answered_by_a_click(open_page: OpenPage, scheme: str, wid
     expect(options.nth(0).get_by_text("No.")).to_be_visible()
     options.nth(2).locator("summary").click()
     expect(options.nth(2).get_by_text("Right.")).to_be_visible()
-    expect(score).to_have_text("0 of 1 right at the first try, 19 to go")
+    expect(score).to_have_text("0 of 1 right on the first try, 19 to go")
     page.locator("#question-factor .ln-option summary").first.press("Enter")
-    expect(score).to_have_text("1 of 2 right at the first try, 18 to go")
+    expect(score).to_have_text("1 of 2 right on the first try, 18 to go")
     assert layout_shift(page) < 0.02
     page.get_by_role("button", name="Start over").click()
     expect(score).to_contain_text("20 questions")

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 from playwright.sync_api import Browser, Page, Request, expect
 
+from tests.site.pages import FIGURES
+
 DESKTOP, PHONE = 1280, 360
 MODES = ("light", "dark")
-PATIENCE = 120_000  # milliseconds to wait for anything in a browser, for hosts that are very slow
+PATIENCE = 120_000  # milliseconds to wait for anything in a browser, for very slow hosts
 NEXT_FRAME = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 # Scrolls by less than a screen at a time, so that everything is on the screen once.
 SCROLL = f"""async () => {{
@@ -36,6 +38,19 @@ WATCH_SHIFTS = """{
         return sum;
     };
 }"""
+TOO_WIDE = """() => {
+    const width = document.documentElement.clientWidth;
+    const inside = (element) => {
+        for (let box = element.parentElement; box; box = box.parentElement)
+            if (["auto", "scroll", "hidden", "clip"].includes(getComputedStyle(box).overflowX))
+                return true;
+        return false;
+    };
+    if (document.documentElement.scrollWidth <= width + 1) return [];
+    return [...document.querySelectorAll("body *")]
+        .filter((element) => element.getBoundingClientRect().right > width + 1 && !inside(element))
+        .map((element) => `${element.tagName}.${element.className}`.slice(0, 80));
+}"""
 LAID_OUT = "document.documentElement.dataset.laidOut !== undefined"
 AT_REST = "document.getAnimations().every((one) => one.playState !== 'running')"
 
@@ -52,12 +67,25 @@ def layout_shift(page: Page) -> float:
     return page.evaluate("layoutShift()")  # type: ignore[no-any-return]
 
 
+def largest_shift(name: str) -> float:
+    """How far a page may move: a few pixels when a font arrives, and less for a live figure.
+
+    Readers don't notice that, and Lighthouse gives a full score below 0.1.
+    """
+    return 0.01 if name in FIGURES else 0.02
+
+
 def switch_to(page: Page, mode: str) -> None:
     """Switch the system between light and dark mode, and let the page follow."""
     page.emulate_media(color_scheme="dark" if mode == "dark" else "light")
     expect(page.locator("html")).to_have_attribute("data-theme", mode)
     page.wait_for_function(AT_REST)
     next_frame(page)
+
+
+def too_wide(page: Page) -> list[str]:
+    """The elements that make a page scroll sideways."""
+    return [f"wider than the window: {element}" for element in page.evaluate(TOO_WIDE)]
 
 
 @dataclass
@@ -72,7 +100,7 @@ class Visit:
     loaded: set[str] = field(default_factory=set)
 
     def lay_out(self) -> None:
-        """Lay out what is put off until the first scroll and has only an estimated size."""
+        """Lay out everything that's deferred until the first scroll, with an estimated size."""
         # A short page has nothing to scroll.
         self.page.evaluate("dispatchEvent(new Event('scroll'))")
         self.page.wait_for_function(LAID_OUT)
@@ -92,7 +120,7 @@ class Visit:
         ]
 
     def note_failure(self, request: Request) -> None:
-        if request.failure != "net::ERR_ABORTED":  # else the page was left before it came
+        if request.failure != "net::ERR_ABORTED":  # otherwise the reader left before it arrived
             self.failed.append(request.url)
 
     def note_request(self, request: Request) -> None:

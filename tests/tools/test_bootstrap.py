@@ -1,4 +1,4 @@
-"""What a person reads if the environment cannot be made."""
+"""What people see if the environment can't be created."""
 
 import http.server
 import subprocess
@@ -104,7 +104,7 @@ def test_where_pytorch_comes_from(
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """Answers for /good/torch/, after a while for /slow/torch/, and refuses the rest."""
+    """Answers requests for /good/torch/, and for /slow/torch/ after a while; refuses the rest."""
 
     def do_GET(self) -> None:
         if self.path.startswith("/slow"):

@@ -1,4 +1,4 @@
-"""The mutation run: its mutators, how a mutant enters the process, what is said of survivors."""
+"""The mutation run: its mutators, how a mutant enters the process, and the report on survivors."""
 
 import ast
 import gc
@@ -156,7 +156,7 @@ PACKAGE = """
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A module `victim`, and one that imported a constant from it before any change."""
+    """A module `victim`, and a module that imported a constant from it before any change."""
     path = written(tmp_path, PACKAGE)
     (tmp_path / "reader.py").write_text("from victim import SIZE, Child, double, doubles\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""Networks on digits with several norms, batch sizes and learning rates, for book/batch-norm."""
+"""Train networks on digits with several norms, batch sizes and learning rates."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Convnets on digits with each norm, with more steps and learning rates than the chapter uses."""
+"""Train convnets on digits with each norm, with more steps and learning rates than the chapter."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Measurements for the chapter book/lstm/beyond."""
+"""Measurements for the chapter in book/lstm/beyond."""

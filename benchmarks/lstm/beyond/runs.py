@@ -1,4 +1,4 @@
-"""Places of LayerNorm around and inside recurrent layers: `make measure NAME=lstm/beyond/runs`.
+"""Move LayerNorm around and inside recurrent layers: `make measure NAME=lstm/beyond/runs`.
 
 All runs use float64 and one thread, and take about a minute in total.
 """

@@ -1,1 +1,1 @@
-"""Measurements for the chapter book/lstm/training."""
+"""Measurements for the chapter in book/lstm/training."""

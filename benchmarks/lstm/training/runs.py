@@ -1,7 +1,8 @@
-"""LSTM variants, learning rates and gains on two tasks: `make measure NAME=lstm/training/runs`.
+"""Train LSTM variants on two tasks: `make measure NAME=lstm/training/runs`.
 
-All runs use float32 and one thread, and take about ten minutes in total. Scores are recorded every
-25 updates; gradients are with respect to the cell state at each step, after training.
+The learning rate and the gain vary, too. All runs use float32 and one thread, and take about ten
+minutes in total. Scores are recorded every 25 updates; gradients are with respect to the cell state
+at each step, after training.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ USUAL: dict[str, Any] = {"lr": 1e-2, "gain": 1.0, "clip": 1.0, "steps": STEPS}
 
 
 def cases() -> Iterator[dict[str, Any]]:
-    """Yield the settings: the task (for digits, the input's form) and the arguments of `train`."""
+    """Yield each setting's task (for digits, the input's form) and its arguments for `train`."""
     for task in ("adding", "pixels"):
         for lr in RATES:
             for variant in VARIANTS:

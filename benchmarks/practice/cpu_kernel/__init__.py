@@ -1,1 +1,1 @@
-"""Measurements of the chapter on CPU kernels."""
+"""Measurements for the chapter on CPU kernels."""

@@ -1,7 +1,7 @@
-"""Time of layer-normalized LSTMs, compiled and not: `make measure NAME=practice/cpu_kernel/lstm`.
+"""Time layer-normalized LSTMs, compiled and not: `make measure NAME=practice/cpu_kernel/lstm`.
 
 Each variant runs twice, once as a compiled kernel and once as torch operations. All are timed in
-turn, next to PyTorch's LSTM without a norm. Every layer has its initial parameters, and the
+turn, next to PyTorch's LSTM without a norm. Every layer keeps its initial parameters, and the
 upstream gradient is random. The upstream gradients of the last states are zero.
 """
 

@@ -1,4 +1,4 @@
-"""Time of the chapter's kernels, step by step: `make measure NAME=practice/cpu_kernel/steps`.
+"""Time the chapter's kernels, step by step: `make measure NAME=practice/cpu_kernel/steps`.
 
 All steps are timed in turn in one process, next to PyTorch's LayerNorm and a copy.
 """
@@ -86,8 +86,9 @@ def ways(case: Case, *, backward: bool) -> dict[str, Callable[[], Any]]:
             "copy": lambda: target.copy_(source),
         }
     return {
-        "nn.LayerNorm": case.native,
-        "formula, line by line": case.line_by_line,
+        # Once a backward pass has been timed, autograd would otherwise record these calls, too.
+        "nn.LayerNorm": torch.no_grad()(case.native),
+        "formula, line by line": torch.no_grad()(case.line_by_line),
         "loops": case.forward(k.strict_forward),
         "loops, any order": case.forward(k.fast_forward),
         "blocks": case.forward(k.forward_blocks),
@@ -96,7 +97,7 @@ def ways(case: Case, *, backward: bool) -> dict[str, Callable[[], Any]]:
 
 
 def check(case: Case) -> None:
-    """Fail if a kernel is wrong: a fast mistake would be worth nothing."""
+    """Fail if a kernel is wrong: a fast wrong answer is worth nothing."""
     case.forward(kernels.forward_blocks)()
     expected = reference.layer_norm(case.x, case.x.shape[1:], case.weight, case.bias)
     np.testing.assert_allclose(case.y, expected, rtol=1e-3, atol=1e-4)

@@ -1,7 +1,7 @@
-"""Time of lnbook's CPU kernels next to PyTorch's: `make measure NAME=practice/cpu_kernel/targets`.
+"""Time lnbook's CPU kernels next to PyTorch's: `make measure NAME=practice/cpu_kernel/targets`.
 
-All ways of one size are timed in turn in one process. Numbers are relative to PyTorch's LayerNorm;
-for RMSNorm, divide those of `F.rms_norm` by those of ours.
+Everything at one size is timed in turn in one process. Numbers are relative to PyTorch's LayerNorm;
+for RMSNorm, divide the numbers for `F.rms_norm` by ours.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ CASES += [(shape, torch.bfloat16) for shape in (SMALL, *LARGE)]
 
 
 def ways(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Callable[[bool], Any]]:
-    """Return functions of whether to differentiate as well, PyTorch's LayerNorm first."""
+    """Return the functions to time, PyTorch's LayerNorm first; True asks for gradients."""
     generator = torch.Generator().manual_seed(0)
 
     def random(*size: int) -> Tensor:
@@ -64,7 +64,7 @@ def check(calls: dict[str, Callable[[bool], Any]], dtype: torch.dtype) -> None:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Time all ways, forward alone and with backward, with one and two threads."""
+    """Time everything, forward alone and with backward, with one and two threads."""
     found: list[dict[str, Any]] = []
     for shape, dtype in CASES:
         calls = ways(shape, dtype)

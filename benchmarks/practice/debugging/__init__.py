@@ -1,1 +1,1 @@
-"""Measurements of book/practice/debugging."""
+"""Measurements for book/practice/debugging."""

@@ -1,4 +1,4 @@
-"""Compares the outputs of one model under several ways to run it.
+"""Compare the outputs of one model when it's run in several ways.
 
 `make measure NAME=practice/debugging/numbers` takes about two minutes. It needs two cores and, for
 `torch.compile`, a C++ compiler.
@@ -86,7 +86,7 @@ WAYS: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return how the outputs differ from those of the eager model, one thread, whole batch."""
+    """Return how the outputs differ from the eager model's with one thread and the whole batch."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "outputs.pt"
         command = [sys.executable, "-m", "benchmarks.practice.debugging.numbers", str(path)]
@@ -131,7 +131,7 @@ def within(
 
 
 def main() -> None:
-    """Save the outputs of all models in a file, to compare them between processes."""
+    """Save the outputs of all models in a file, so that processes can be compared."""
     torch.set_num_threads(1)
     x = rows()
     outputs = {

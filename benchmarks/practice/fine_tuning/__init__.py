@@ -1,1 +1,1 @@
-"""Measurements of book/practice/fine-tuning."""
+"""Measurements for book/practice/fine-tuning."""

@@ -1,4 +1,4 @@
-"""Fine-tunes a small transformer in many ways: `make measure NAME=practice/fine_tuning/runs`.
+"""Fine-tune a small transformer in many ways: `make measure NAME=practice/fine_tuning/runs`.
 
 Takes about five minutes on one core.
 """

@@ -1,8 +1,9 @@
-"""The Triton kernels on an NVIDIA GPU: `make measure NAME=practice/gpu_kernel/norms`.
+"""Time the Triton kernels on an NVIDIA GPU: `make measure NAME=practice/gpu_kernel/norms`.
 
-LayerNorm and RMSNorm, forward and backward, at widths from 256 to 16384: PyTorch's own kernels,
-`torch.compile` of PyTorch's functions, and `lnbook.kernels.gpu`, in turn, with a copy of the input.
-Every kernel's results are compared with float64 before it's timed. Takes about ten minutes.
+Times LayerNorm and RMSNorm, forward and backward, at widths from 256 to 16384. PyTorch's own
+kernels, PyTorch's functions under `torch.compile`, and `lnbook.kernels.gpu` take turns with a plain
+copy of the input. Every kernel's results are compared with float64 before it's timed. Takes about
+ten minutes.
 """
 
 from collections.abc import Callable
@@ -95,7 +96,7 @@ class Case:
         return {"forward": forward, "backward": backward}
 
     def exact(self, norm: str) -> dict[str, tuple[Tensor, ...]]:
-        """Return the right results, computed in float64 by the plain functions."""
+        """Return the correct results, computed in float64 by the plain functions."""
         x, weight, bias, upstream = (
             t.double() for t in (self.x, self.weight, self.bias, self.upstream)
         )
@@ -135,7 +136,7 @@ def check(width: int, dtype: torch.dtype) -> None:
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return the times of all ways, sizes and passes."""
+    """Return the times of all functions, sizes and passes."""
     measurements: list[dict[str, Any]] = []
     device = torch.cuda.get_device_name()
     for dtype in DTYPES:

@@ -1,1 +1,1 @@
-"""Measurements of book/practice/quantization."""
+"""Measurements for book/practice/quantization."""

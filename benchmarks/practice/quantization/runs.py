@@ -1,4 +1,4 @@
-"""Quantizes small language models: `make measure NAME=practice/quantization/runs`.
+"""Quantize small language models: `make measure NAME=practice/quantization/runs`.
 
 Takes about six minutes on one core.
 """
@@ -35,7 +35,7 @@ PARTS: dict[str, dict[str, Any]] = {
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return the outliers around the norms of each model, and the errors of quantizing them."""
+    """Return each model's outliers around its norms, and its errors when it's quantized."""
     return [result for seed in range(SEEDS) for result in measured(seed)]
 
 

@@ -1,1 +1,1 @@
-"""Measurements of the chapters in book/practice/speed."""
+"""Measurements for the chapters in book/practice/speed."""

@@ -89,7 +89,7 @@ def with_backward(way: Way, upstream: Tensor) -> Callable[[], Any]:
 
 
 def times(case: Case, count: int) -> list[dict[str, Any]]:
-    """Time all forms of one case, and copying its input, with and without gradients."""
+    """Time all forms of one case, and a copy of its input, with and without gradients."""
     measurements = []
     target, source = torch.empty_like(case.x).detach(), case.x.detach()
     with threads(count):
@@ -115,7 +115,7 @@ def _what(case: Case) -> dict[str, Any]:
 
 
 def memory(case: Case) -> dict[str, Any]:
-    """Measure what each form saves for the backward pass besides input and parameters."""
+    """Measure what each form saves for the backward pass besides its input and parameters."""
     size = case.x.numel() * case.x.element_size()
     kept = {name: kept_bytes(call, *inputs) for name, (call, inputs) in case.ways().items()}
     return _what(case) | {"what": "memory", "input_bytes": size, "kept_bytes": kept}

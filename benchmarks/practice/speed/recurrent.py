@@ -1,9 +1,9 @@
-"""The steps to a fast layer-normalized LSTM against `nn.LSTM`.
+"""Compare the steps to a fast layer-normalized LSTM with `nn.LSTM`.
 
-`make measure NAME=practice/speed/recurrent`. The steps are from the chapter on speed,
-each on top of the previous ones; "lnbook" is the package's own layer, with a norm for each gate, in
-torch operations; its other variants follow. (`practice/cpu_kernel/lstm` times its kernel.) Every
-variant has its initial parameters, and the upstream gradient is random. All of them are timed in
+`make measure NAME=practice/speed/recurrent`. The steps are those of the chapter on speed, each
+added to the ones before it. "lnbook" is the package's own layer in torch operations, with a norm
+for each gate; its other variants follow. (`practice/cpu_kernel/lstm` times its kernel.) Every
+variant keeps its initial parameters, and the upstream gradient is random. All of them are timed in
 turn.
 """
 

@@ -1,4 +1,4 @@
-"""Transformer blocks against PyTorch's layer: `make measure NAME=practice/speed/transformer`.
+"""Time transformer blocks and PyTorch's layer: `make measure NAME=practice/speed/transformer`.
 
 Causal blocks are also compared with one that computes attention weights and never uses them.
 """

@@ -1,1 +1,1 @@
-"""Measurements of the chapter in book/start/why-normalize."""
+"""Measurements for the chapter in book/start/why-normalize."""

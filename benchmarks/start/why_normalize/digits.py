@@ -1,4 +1,4 @@
-"""Train deep networks on digits from weights of many sizes, at many learning rates.
+"""Train deep networks on digits with many initialization scales and learning rates.
 
 `make measure NAME=start/why_normalize/digits`. Takes about five minutes on one core.
 """

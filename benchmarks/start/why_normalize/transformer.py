@@ -1,9 +1,9 @@
 """Train character language models with and without LayerNorm.
 
 `make measure NAME=start/why_normalize/transformer`. The runs differ in whether there are norms, in
-the size of the starting weights of the blocks, in the learning rate and in the seed. The text is
-the documentation that comes with Python, so a different version of Python gives different losses.
-Takes about five minutes on one core.
+the scale of the blocks' initial weights, in the learning rate and in the seed. The text is the
+documentation that comes with Python, so a different version of Python gives different losses. Takes
+about five minutes on one core.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Measurements of book/transformer/adaptive."""
+"""Measurements for book/transformer/adaptive."""

@@ -1,4 +1,4 @@
-"""Trains the variants with 12 blocks: `make measure NAME=transformer/adaptive/deep`.
+"""Train the variants with 12 blocks: `make measure NAME=transformer/adaptive/deep`.
 
 Takes about six minutes on one core.
 """

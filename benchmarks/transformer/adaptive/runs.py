@@ -1,4 +1,4 @@
-"""Trains the variants of the denoiser: `make measure NAME=transformer/adaptive/runs`.
+"""Train the variants of the denoiser: `make measure NAME=transformer/adaptive/runs`.
 
 Takes about eight minutes on one core.
 """

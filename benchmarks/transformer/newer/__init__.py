@@ -1,1 +1,1 @@
-"""Measurements of book/transformer/newer."""
+"""Measurements for book/transformer/newer."""

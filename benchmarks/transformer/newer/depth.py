@@ -1,4 +1,4 @@
-"""Trains 16 blocks with scaled norms and controls: `make measure NAME=transformer/newer/depth`.
+"""Train 16 blocks with scaled norms and controls: `make measure NAME=transformer/newer/depth`.
 
 Takes about five minutes on one core.
 """
@@ -18,7 +18,7 @@ SEEDS = 3
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return losses, sizes of the stream, and the losses without each of the blocks."""
+    """Return the losses, the sizes of the stream, and the losses with each block left out."""
     text = load_text()
     seeds = range(SEEDS)
     settings = [{"lr": lr, "seed": seed, "steps": 150} for lr in RATES for seed in seeds]

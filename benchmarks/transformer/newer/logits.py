@@ -1,4 +1,4 @@
-"""Trains with and without a limit on the logits: `make measure NAME=transformer/newer/logits`.
+"""Train with and without a limit on the logits: `make measure NAME=transformer/newer/logits`.
 
 Takes about a minute on one core.
 """
@@ -17,7 +17,7 @@ SEEDS = 3
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return losses and largest logits of every run."""
+    """Return the losses and the largest logits of every run."""
     text = load_text()
     found = []
     for lr in RATES:
@@ -30,7 +30,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def numbers(run: Trained) -> dict[str, Any]:
-    """Return what was measured, with None for what isn't finite."""
+    """Return the measurements, with None for anything that isn't finite."""
     lists = {"losses": run.losses, "fitted": run.fitted, "logits": run.logits}
     return {"steps": run.steps} | {
         name: [float(f"{v:.5g}") if math.isfinite(v) else None for v in values]

@@ -1,4 +1,4 @@
-"""Trains with functions in place of norms: `make measure NAME=transformer/newer/pointwise`.
+"""Train with functions in place of norms: `make measure NAME=transformer/newer/pointwise`.
 
 Takes about two minutes on one core.
 """
@@ -18,7 +18,7 @@ CHARACTERS = 4000
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return losses on test and training text, with the whole text and with a little of it."""
+    """Return test and training losses, with all of the training text and with a little of it."""
     text = load_text()
     little = Text(text.alphabet, text.train[:CHARACTERS], text.test)
     parts = (("all", text, DESIGNS, 5, 150), ("little", little, LITTLE, 3, 400))

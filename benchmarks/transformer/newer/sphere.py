@@ -1,4 +1,4 @@
-"""Trains nGPT and controls: `make measure NAME=transformer/newer/sphere`.
+"""Train nGPT and controls: `make measure NAME=transformer/newer/sphere`.
 
 Takes about two minutes on one core.
 """

@@ -1,4 +1,4 @@
-"""Takes out deep blocks together: `make measure NAME=transformer/newer/together`.
+"""Remove deep blocks together: `make measure NAME=transformer/newer/together`.
 
 Takes about three minutes on one core.
 """

@@ -1,1 +1,1 @@
-"""Measurements for the chapter book/transformer/training."""
+"""Measurements for the chapter in book/transformer/training."""

@@ -1,4 +1,4 @@
-"""The controls of `runs`: `make measure NAME=transformer/training/controls`.
+"""Train the controls for `runs`: `make measure NAME=transformer/training/controls`.
 
 It records the first steps of some runs one by one, tries large learning rates with two blocks and
 with a smaller initialization, and continues runs that were stuck after 200 steps. Takes about five

@@ -1,7 +1,7 @@
 """Train Post-LN and Pre-LN until both produce text: `make measure NAME=transformer/training/long`.
 
-Ten times as long as the runs in `runs`, with an initialization that lets both train. Takes about
-seven minutes in float32 on one thread.
+These runs are ten times as long as those in `runs`, with an initialization that lets both train.
+Takes about seven minutes in float32 on one thread.
 """
 
 from __future__ import annotations

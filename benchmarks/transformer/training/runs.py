@@ -1,8 +1,8 @@
 """Train character language models with Post-LN and Pre-LN.
 
 `make measure NAME=transformer/training/runs`. All runs use float32 and one thread,
-and take about 15 minutes in total. The text comes from the running Python's documentation, so the
-losses depend on Python's version.
+and take about 15 minutes in total. The text is the documentation that comes with Python, so the
+losses depend on its version.
 """
 
 from __future__ import annotations

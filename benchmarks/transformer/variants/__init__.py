@@ -1,1 +1,1 @@
-"""Measurements for the chapter book/transformer/variants."""
+"""Measurements for the chapter in book/transformer/variants."""

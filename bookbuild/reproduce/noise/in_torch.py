@@ -118,7 +118,7 @@ def _is_exact_here(func: Any, args: Sequence[Any]) -> bool:
         return isinstance(args[1], (int, float)) and args[1] in ROUNDED_POWERS
     if packet not in SUMS or not _has_numbers(args[0]):
         return False
-    # A sum of numbers with so few bits that no order rounds, or a mean of such numbers.
+    # A sum of numbers with so few bits that it's exact in any order, or a mean of such numbers.
     numbers = args[0].contiguous()
     return are_exact(_bits(numbers), EXACT_BITS[numbers.element_size()])
 

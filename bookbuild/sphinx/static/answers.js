@@ -5,7 +5,7 @@
 (function () {
   "use strict";
 
-  /** @returns {number} of "0.27", "-2e-5", "10,000", "0,27" or "3/16"; NaN for anything else */
+  /** @returns {number} the value of "0.27", "-2e-5", "10,000", "0,27" or "3/16"; NaN for anything else */
   function parseNumber(text) {
     let plain = text.trim().replace(/[\u2212\u2013]/g, "-").replace(/[\s\u202f]/g, "");
     if (/^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(plain)) plain = plain.replaceAll(",", "");
@@ -17,7 +17,7 @@
 
   /**
    * @param {object} rules with steps and praise
-   * @param {Object<string, string[]>} texts what is in the fields, for each name
+   * @param {Object<string, string[]>} texts the contents of the fields, for each name
    * @returns {{correct: boolean, message: string}}
    */
   function judgeAnswers(rules, texts) {
@@ -33,7 +33,7 @@
     return { correct: true, message: rules.praise };
   }
 
-  /** Read one field; returns what is wrong with it, or nothing. */
+  /** Read one field; returns what's wrong with it, or nothing. */
   function read(step, texts, numbers) {
     const empty = texts.filter((text) => !text.trim()).length;
     if (empty === texts.length) return `${step.what} is still missing.`;
@@ -46,7 +46,7 @@
     numbers[step.read] = values;
   }
 
-  /** Compare with the right answer, then with those of common mistakes. */
+  /** Compare with the right answer, then with the answers that common mistakes give. */
   function judge(step, numbers) {
     const given = step.judge.flatMap((name) => numbers[name]);
     const near = (value, i) => {
@@ -65,14 +65,14 @@
     if (reply !== null) return `${step.name}: ${reply}`;
   }
 
-  /** @param {string[]} given the letters that were ticked */
+  /** @param {string[]} given the letters that were checked */
   function judgeLetters(step, given) {
     if (!given.length) return "Your letters are still missing.";
     const wrong = step.reasons.find(([letter, belongs]) => given.includes(letter) !== belongs);
     if (wrong) return wrong[2];
   }
 
-  /** What is in a field: its texts, the chosen word, or the ticked letters. */
+  /** The contents of a field: its texts, the chosen word, or the checked letters. */
   function entered(field) {
     const inputs = [...field.querySelectorAll("input, select")];
     return inputs.filter((input) => input.type !== "checkbox" || input.checked).map((input) => input.value);

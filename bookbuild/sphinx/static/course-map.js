@@ -10,7 +10,7 @@
     const cards = new Map([...map.querySelectorAll("li")].map((card) => [card.dataset.number, card]));
     const needs = (card) => card.dataset.needs.split(" ").filter((number) => cards.has(number));
 
-    /** Every chapter that one builds on, directly or through others. */
+    /** Every chapter that a chapter builds on, directly or through others. */
     function all(card, found = new Set()) {
       for (const number of needs(card)) {
         if (found.has(number)) continue;

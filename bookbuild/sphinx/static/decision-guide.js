@@ -1,6 +1,6 @@
 /**
  * Asks the questions of a `.ln-guide` one at a time: a yes leads to its advice, a no to the next
- * question. The questions that were answered stay in sight and lead back.
+ * question. The questions already answered stay visible and lead back.
  */
 (function () {
   "use strict";

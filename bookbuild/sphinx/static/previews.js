@@ -31,7 +31,7 @@
     return KINDS.test(link.getAttribute("href")) || Boolean(link.closest(".bibtex-citation") || link.querySelector(".std-numref"));
   }
 
-  /** What cards show of a page's targets: {id: [kind, html]}. */
+  /** What cards show for a page's targets: {id: [kind, html]}. */
   function load(page) {
     if (!contents.has(page)) {
       contents.set(
@@ -126,7 +126,7 @@
     const isBelow = height <= below || below >= above;
     const room = isBelow ? below : above;
     card.style.maxHeight = `${Math.max(120, room)}px`;
-    // What scrolls can be reached by keyboard.
+    // Make anything that scrolls reachable by keyboard.
     for (const box of [card, ...card.querySelectorAll(".math")]) {
       if (box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
     }

@@ -1,6 +1,6 @@
 /**
- * Adds up how many questions of a `.ln-quiz` were answered right at the first try. Every option is a
- * <details>, which opens its verdict without this script.
+ * Counts how many questions of a `.ln-quiz` were answered correctly on the first try. Every option
+ * is a <details>, which opens its verdict without this script.
  */
 (function () {
   "use strict";
@@ -23,14 +23,14 @@
       const answered = questions.filter((question) => question.dataset.first);
       const right = answered.filter((question) => question.dataset.first === "right");
       score.textContent = answered.length
-        ? `${right.length} of ${answered.length} right at the first try, ${questions.length - answered.length} to go`
+        ? `${right.length} of ${answered.length} right on the first try, ${questions.length - answered.length} to go`
         : `${questions.length} questions. Choose an option to see whether it's right, and why.`;
       again.hidden = !answered.length;
     }
 
     for (const question of questions) {
       for (const option of question.querySelectorAll(".ln-option")) {
-        // Not the event `toggle`: printing opens all options, too.
+        // Not the `toggle` event, since printing opens all options, too.
         option.querySelector("summary").addEventListener("click", () => {
           question.dataset.first ||= option.classList.contains("ln-right") ? "right" : "wrong";
           show();

@@ -1,8 +1,9 @@
 /**
  * Marks which chapters the reader has read. The marks stay in this browser: nothing is sent.
  *
- * A chapter has checkboxes with `data-chapter`; the page with `data-reading-progress` counts. Where
- * the browser keeps nothing (private windows, blocked storage), marks last as long as the page.
+ * A chapter has checkboxes with `data-chapter`; the page with `data-reading-progress` counts them.
+ * If the browser stores nothing (private windows, blocked storage), marks last as long as the page
+ * is open.
  */
 (function () {
   "use strict";
@@ -21,25 +22,25 @@
     }
   }
 
-  /** Keep the marks and show them. @param {Iterable<string>} names */
+  /** Store the marks and show them. @param {Iterable<string>} names */
   function keep(names) {
     remembered = [...names];
     try {
       localStorage.setItem(KEY, JSON.stringify(remembered));
     } catch {
-      // Nothing can be kept here: the marks last as long as the page.
+      // Nothing can be stored here, so the marks last as long as the page is open.
     }
     show();
   }
 
-  /** The name of the page that a link leads to, as the book calls it. */
+  /** The book's name for the page that a link leads to. */
   function nameOf(link) {
     const target = new URL(link.getAttribute("href"), location.href);
     if (!target.pathname.startsWith(root.pathname)) return "";
     return decodeURIComponent(target.pathname.slice(root.pathname.length)).replace(/\.html$/, "");
   }
 
-  /** Put a mark after a link, or take it away. */
+  /** Add a mark after a link, or remove it. */
   function mark(link, isRead) {
     const old = link.querySelector(".ln-mark");
     if (isRead && !old) {
@@ -67,13 +68,13 @@
     if (progress) count(progress, marks);
   }
 
-  /** Say how many chapters are read, and which one comes next. */
+  /** Say how many chapters have been read, and which one comes next. */
   function count(progress, marks) {
     const chapters = [...progress.querySelectorAll("li a")];
     const unread = chapters.filter((link) => !marks.has(nameOf(link)));
     const done = chapters.length - unread.length;
-    // Marks are in the order in which they were made. Readers go on from the last one, even if they
-    // have skipped something before it.
+    // Marks are in the order in which they were made. Readers continue from the last one, even if
+    // they've skipped something before it.
     const last = chapters.map(nameOf).indexOf([...marks].pop());
     progress.querySelector("progress").value = done;
     progress.querySelector("[data-count]").textContent =
@@ -90,7 +91,7 @@
     progress.querySelector("[data-clear]").hidden = done === 0;
   }
 
-  /** Take all marks away; the same button brings them back. */
+  /** Remove all marks; the same button restores them. */
   function connectClear(button) {
     const label = button.textContent;
     let undo = null;

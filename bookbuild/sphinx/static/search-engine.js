@@ -1,7 +1,7 @@
 /*
- * What the search finds, and in which order. It reads texts and queries as words, in the same way:
- * "warm-up" is "warmup" and also "warm up", LayerNorm is "layernorm" and also "layer norm", σ and
- * \sigma are "sigma". MiniSearch keeps the index; the tests run this file in Node.
+ * What the search finds, and in what order. It splits texts and queries into words in the same
+ * way: "warm-up" is "warmup" and also "warm up", LayerNorm is "layernorm" and also "layer norm", σ
+ * and \sigma are "sigma". MiniSearch keeps the index; the tests run this file in Node.
  */
 "use strict";
 
@@ -23,7 +23,7 @@
       .split(" "),
   );
   const ACCENTS = { "\u0302": "hat", "\u0304": "bar", "\u0305": "bar", "\u0303": "tilde" };
-  // Words that don't tell sections apart. A query of nothing else is searched as it is.
+  // Words that don't tell sections apart. A query with no other words is searched as it is.
   const COMMON = new Set(
     ("a across an and are as at be by can do does for from has have how i if in is it its of on or should so that the their " +
       "them there these they this to use using was what when where which who why will with you your my me we vs versus")
@@ -33,7 +33,7 @@
   const KIND_WEIGHT = { page: 1.25, section: 1, symbol: 1, term: 0.9, exercise: 0.5, work: 0.15, api: 0.3 };
   const SYMBOL_IN_WORDS = 0.6; // someone who types "sigma" may not look for the symbol
   const REFERENCE_PAGE = 0.7; // pages that aren't chapters repeat what chapters explain
-  const WHOLE_TITLE = 3; // a title that says just what was asked for, against one that doesn't
+  const WHOLE_TITLE = 3; // a title that's exactly what was asked for, compared with one that isn't
   const EXACT_TITLE = 1.4;
   const REPEATED_TITLE = 0.6; // "What to remember", in every chapter
   const MANY = 5;
@@ -109,7 +109,7 @@
     return table;
   }
 
-  /** The phrases in a list of words, as [first, length, name], the longest at each place. */
+  /** The phrases in a list of words, as [first, length, name], the longest at each position. */
   function* named(list, table) {
     const flat = list.flatMap(([whole, parts], place) =>
       table.has(whole) || !parts.length ? [[whole, place]] : parts.map((part) => [part, place]),
@@ -127,7 +127,7 @@
     }
   }
 
-  /** Everything that a text is found by. */
+  /** All the words and phrases by which a text can be found. */
   function terms(text, table) {
     const list = words(text);
     const found = [];
@@ -157,12 +157,12 @@
         searchOptions: { tokenize: (text) => [text], processTerm: (term) => term },
       });
       this.added = 0;
-      this.titles = new Map(); // what each title is found by
+      this.titles = new Map(); // the words and phrases by which each title can be found
       this.repeated = new Map();
       for (const [, , , title] of data.rows) this.repeated.set(title, (this.repeated.get(title) || 0) + 1);
     }
 
-    /** MiniSearch takes objects; here, an object is {id}, and its fields come from the rows. */
+    /** MiniSearch expects objects; here, each is just {id}, and its fields come from the rows. */
     field(document, name) {
       const [, page, , title, text, more] = this.data.rows[document.id];
       return { id: document.id, title, text, more, around: this.data.pages[page][2] }[name];
@@ -173,7 +173,7 @@
       return list;
     }
 
-    /** Add some more rows to the index; returns whether all are in it. */
+    /** Add more rows to the index; returns whether all of them are in it now. */
     add(count = Infinity) {
       const end = Math.min(this.data.rows.length, this.added + count);
       const some = [];
@@ -182,7 +182,7 @@
       return this.added === this.data.rows.length;
     }
 
-    /** What a title is found by, and the number of its words; a phrase with a name counts as one. */
+    /** The words and phrases by which a title can be found, and its number of words; a named phrase counts as one. */
     title(id) {
       if (!this.titles.has(id)) {
         const list = words(this.data.rows[id][3]);
@@ -280,7 +280,7 @@
     }
 
     /**
-     * The best results of a query: [{id, score, terms}], where `terms` are the words that were found.
+     * The best results for a query: [{id, score, terms}], where `terms` are the matched words.
      */
     search(query) {
       const all = words(query).slice(0, LONGEST);
@@ -290,7 +290,8 @@
       const units = this.units(list);
       const asSymbol = /[\\\u0080-\uffff]/.test(query);
       let found = this.index.search({ combineWith: "AND", queries: units });
-      // With all words only in a reference or a term, readers would miss the chapters.
+      // If only a reference or a glossary term contains all the words, readers would miss the
+      // chapters.
       const inChapter = ({ id }) => ["page", "section"].includes(this.data.rows[id][0]);
       if (!found.some(inChapter) && units.length > 1) found = this.withSome(units);
       return found
@@ -298,7 +299,7 @@
         .sort((a, b) => b.score - a.score || a.id - b.id);
     }
 
-    /** What has most of the words, if nothing has all of them. */
+    /** Results with most of the words, if none has all of them. */
     withSome(units) {
       const best = new Map();
       for (const unit of units) {
@@ -310,7 +311,7 @@
       return [...best.values()].map((one) => ({ ...one, score: one.score * (one.count / units.length) ** 2 }));
     }
 
-    /** How much a result counts: chapters before references, and titles that say all of the query first. */
+    /** How much a result counts: chapters come before references, and titles with the whole query come first. */
     weight(id, units, matched, asSymbol) {
       const [kind, page, , title] = this.data.rows[id];
       const isReference = this.data.pages[page][1] === "" && (kind === "page" || kind === "section");
@@ -326,7 +327,7 @@
       return KIND_WEIGHT[kind] * inWords * (isReference ? REFERENCE_PAGE : 1) * repeated * (1 + (WHOLE_TITLE - 1) * share) * exact;
     }
 
-    /** Whether a word of a text is one that was found. */
+    /** Whether a word in a text is one of the matched words. */
     isFound(word, matched) {
       return terms(word, this.table).some((term) => matched.has(term));
     }

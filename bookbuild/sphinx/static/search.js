@@ -1,5 +1,5 @@
 /*
- * The search field: shows results as the reader types, by section, and leads there with the keyboard
+ * The search field: shows results by section as the reader types, and opens one with the keyboard
  * or a click. What it searches is loaded when the reader goes to the field. The pattern is WAI-ARIA's
  * combobox with a listbox: the focus stays in the field, and the arrows choose a result.
  */
@@ -8,16 +8,16 @@
 (function () {
   const AT_ONCE = 12; // results in the dialog
   const ON_PAGE = 60; // and on the search page
-  const CHUNK = 60; // texts to read between two frames
-  const BEFORE = 50; // letters of an excerpt before the first word that was found
+  const CHUNK = 60; // texts to index between two frames
+  const BEFORE = 50; // letters of an excerpt before the first matched word
   const EXCERPT = 170;
   const KINDS = { term: "Glossary", symbol: "Symbol", exercise: "Exercise", work: "Bibliography", api: "Reference" };
-  const WITH_PAGE = new Set(["section", "exercise", "api"]); // the others have a page of their own
+  const WITH_PAGE = new Set(["section", "exercise", "api"]); // these show their page
   const WORD = /[\p{L}\p{M}\p{N}]+(?:[-_'’‑][\p{L}\p{M}\p{N}]+)*/gu;
 
   let loading = null;
 
-  /** Load the index and what reads it, one after the other; resolves to the engine. */
+  /** Load the index and the scripts that read it, one after another; resolves to the engine. */
   function load(form) {
     loading ??= form.dataset.files
       .split(" ")
@@ -52,7 +52,7 @@
     return made;
   }
 
-  /** A text with the words that were found marked. */
+  /** The text, with the matched words marked. */
   function marked(text, engine, found) {
     const parts = [];
     let end = 0;
@@ -64,7 +64,7 @@
     return [...parts, text.slice(end)].filter((part) => part !== "");
   }
 
-  /** The part of a text around the first word that was found. */
+  /** The part of a text around the first matched word. */
   function excerpt(text, engine, found) {
     let first = 0;
     for (const match of text.matchAll(WORD)) {
@@ -139,12 +139,12 @@
       if (this.onPage) this.keepQuery(query);
     }
 
-    /** So that going back from a result shows the results again. */
+    /** Keep the query in the URL, so that going back from a result shows the results again. */
     keepQuery(query) {
       try {
         history.replaceState(null, "", query ? `?q=${encodeURIComponent(query)}` : location.pathname);
       } catch (error) {
-        /* Some browsers don't allow it for files. */
+        /* Some browsers don't allow this for local files. */
       }
     }
 
@@ -165,7 +165,7 @@
 
     asOption(link, i) {
       link.id = `${this.list.id}-${i}`;
-      link.tabIndex = -1; // the arrows lead there
+      link.tabIndex = -1; // the arrow keys go there
       link.setAttribute("role", "option");
       link.setAttribute("aria-selected", "false");
       return link;

@@ -1,4 +1,4 @@
-"""Figures that show which entries share a mean: blocks of cells, and outputs that moved."""
+"""Figures that show which entries share a mean: blocks of cells, and outputs that changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def blocks(
             index of the first axis. All panels need the same number of axes.
         names: the labels of the three axes. For four axes, the first name labels the blocks, and
             each block's number is appended.
-        notes: text for each panel, beside a single block or below several.
+        notes: text for each panel, next to a single block or below several.
 
     Returns:
         The panels, stacked vertically. Colored cells are hatched, too.
@@ -130,7 +130,7 @@ def _face(axes: Axes, corners: Sequence[NDArray[np.float64]], *, colored: bool) 
 
 
 def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Figure:
-    """Draw which outputs of a layer moved when one entry of its input changed.
+    """Draw which outputs of a layer changed when one entry of its input changed.
 
     Args:
         panels: a title and a boolean array of shape `(N, L, D)` for each panel, drawn as N grids
@@ -138,7 +138,7 @@ def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Fig
         changed: the index of the entry that changed, marked with a frame.
 
     Returns:
-        The panels, stacked vertically. Outputs that moved are filled and have a dot.
+        The panels, stacked vertically. Outputs that changed are filled and have a dot.
 
     Raises:
         ValueError: there are no panels, or the arrays differ in shape or don't have three axes.
@@ -170,7 +170,7 @@ def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Fig
                 for feature in range(features):
                     _entry(axes, left + feature, tokens - 1 - token, bool(mask[n, token, feature]))
             axes.text(
-                left + features / 2, -0.2, f"sequence {n + 1}", ha="center", va="top", fontsize=9.5
+                left + features / 2, -0.2, f"sequence {n + 1}", ha="center", va="top", fontsize=10.5
             )
         n, token, feature = changed
         corner = (n * (features + 1.0) + feature, tokens - 1 - token)

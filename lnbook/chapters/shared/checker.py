@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import operator
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,6 +91,13 @@ def checker(check: Callable[Arguments, str]) -> Callable[Arguments, Verdict]:
     return verdict
 
 
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array:
     """Convert an answer to float64 numbers of a given shape.
 
@@ -116,7 +124,8 @@ def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array:
     if hasattr(answer, "detach"):
         answer = answer.detach()
     try:
-        array = np.asarray(answer, dtype=np.float64)
+        with _without_warnings():
+            array = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
         raise NotYet(f"{what} should be {wanted}, but is {answer!r}.") from None
     if array.shape != shape:
@@ -156,6 +165,9 @@ def as_count(answer: Any, what: str) -> int:
 def running(what: str = "Your function", context: str = "") -> Iterator[None]:
     """Tell the reader about an error that their code raises inside the block.
 
+    Warnings are dropped. A warning goes to stderr, and a check cell of a lab that writes there
+    earns no points, even for a right answer (`lnbook.labs.grade.points_of`).
+
     Args:
         what: what to call their code, for example "Your test".
         context: what to say about its arguments, for example their shapes.
@@ -170,7 +182,8 @@ def running(what: str = "Your function", context: str = "") -> Iterator[None]:
         lnbook.chapters.shared.checker.NotYet: Your loop raised ZeroDivisionError: division by zero.
     """
     try:
-        yield
+        with _without_warnings():
+            yield
     except NotYet:
         raise
     except Exception as error:
@@ -223,8 +236,8 @@ def judge(
 ) -> None:
     """Compare an answer with the right one, then with those of common mistakes.
 
-    A checker that does no more with its arguments than read them and pass them to this function
-    also works on the page, in the browser (`bookbuild.site.answer_rules`).
+    A checker that only reads its arguments and passes them to this function also works on the page,
+    in the browser (`bookbuild.site.answer_rules`).
 
     Args:
         answer: the reader's answer, or a list of answers that are judged together.
@@ -269,7 +282,7 @@ def judge_choice(
     right: str | Collection[str],
     replies: str | Mapping[str, str],
 ) -> None:
-    """Judge a question with a few words to choose from.
+    """Judge a multiple-choice question whose options are words.
 
     Args:
         answer: the reader's answer.
@@ -323,7 +336,9 @@ def judge_letters(answer: Any, reasons: Mapping[str, tuple[bool, str]]) -> None:
         raise NotYet("Your letters are still missing.")
     known = sorted(reasons)
     if unknown := sorted(given - set(known)):
-        raise NotYet(f"There is no {unknown[0]}: the letters go from {known[0]} to {known[-1]}.")
+        raise NotYet(
+            f"{unknown[0]} isn't one of the letters: they go from {known[0]} to {known[-1]}."
+        )
     for letter, (belongs, why) in reasons.items():
         if (letter in given) != belongs:
             raise NotYet(why)

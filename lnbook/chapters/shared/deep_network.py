@@ -71,7 +71,7 @@ def train(
     The network has four hidden layers of 32 features, each `relu(normalize(W h))` with `W` as its
     only parameters, and a linear layer to four classes. The classes of the 512 training rows and
     512 test rows (16 normal inputs each) come from a random network with one hidden layer. Each
-    step takes a batch of 32. Everything random follows from `seed` alone, so two normalizations
+    step takes a batch of 32. Everything random depends only on `seed`, so two normalizations
     start from the same weights and see the same batches.
 
     Args:

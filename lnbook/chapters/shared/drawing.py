@@ -61,7 +61,7 @@ def cells(
     linewidth: float,
     fontsize: float,
 ) -> None:
-    """Draw a cell for each mark: filled with the first word if True, else empty with the second."""
+    """Draw a cell per mark: filled with the first word if True, or else empty with the second."""
     for (row, column), mark in np.ndenumerate(marks):
         axes.add_patch(
             Rectangle(

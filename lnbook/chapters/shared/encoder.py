@@ -33,7 +33,7 @@ ENCODER_STEPS = ("attention and residual", "norm 1", "feed-forward and residual"
 
 @dataclass(frozen=True)
 class Start:
-    """What was measured in a stack of L blocks before the first training step.
+    """Measurements of a stack of L blocks before the first training step.
 
     Attributes:
         weights: the Frobenius norm of the gradient with respect to each block's second
@@ -42,7 +42,7 @@ class Start:
             before the first block and after each block, shape `(L + 1,)`.
         stream: the mean over tokens of the squared length of the stream, divided by the width,
             shape `(L + 1,)`.
-        before_norm: the same for what the last norm of each block reads, shape `(L,)`.
+        before_norm: the same for the input of each block's last norm, shape `(L,)`.
         updates: the length of each block's change to the stream, relative to the length of the
             stream before the block, averaged over tokens, shape `(L,)`.
         alike: the mean cosine between two tokens of the same sequence, shape `(L + 1,)`.
@@ -171,7 +171,7 @@ def _keep(store: list[Tensor], tensor: Tensor) -> None:
 
 
 def watch(norms: Iterable[nn.Module], store: list[Tensor]) -> None:
-    """Store what each norm reads and writes, in the order of the forward pass."""
+    """Store each norm's input and output, in the order of the forward pass."""
 
     def hook(_: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         _keep(store, inputs[0])
@@ -199,7 +199,7 @@ def _squared_length(x: Tensor) -> float:
 def _alike(x: Tensor) -> float:
     unit = nn.functional.normalize(x.detach(), dim=-1)
     tokens = unit.shape[-2]
-    pairs = tokens * unit.mean(-2).square().sum(-1) - 1  # the 1 is each token with itself
+    pairs = tokens * unit.mean(-2).square().sum(-1) - 1  # the 1 is each token paired with itself
     return pairs.mean().item() / (tokens - 1)
 
 

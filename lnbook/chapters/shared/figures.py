@@ -22,8 +22,8 @@ def seed_dots(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -
     """Draw the results of several runs, with one point per run.
 
     Args:
-        panels: a title for each panel, and in it the results of each kind of run, by name.
-        label: the label of the x-axis, which says what the results are.
+        panels: a title for each panel, and the results of each kind of run by name.
+        label: the label of the x-axis.
 
     Returns:
         Panels stacked vertically on a common scale. Each kind of run gets a row, with a point for
@@ -121,7 +121,7 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
             textcoords="offset points",
             ha="center",
             va="bottom" if above else "top",
-            fontsize=9.5,
+            fontsize=10.5,
             path_effects=HALO,
         )
     axes.text(
@@ -129,7 +129,7 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
         mean,
         f"mean {_two_decimals(mean)}",
         color=COLORS["second"],
-        fontsize=9.5,
+        fontsize=10.5,
         va="center",
     )
     axes.set_title(title)
@@ -157,7 +157,7 @@ def over_steps(
     """Draw quantities over the steps of a sequence, with a band for the range over runs.
 
     Args:
-        panels: a title for each panel, and in it values of shape `(runs, steps)`, by name.
+        panels: a title for each panel, and its values of shape `(runs, steps)` by name.
         log: the titles of the panels with a logarithmic scale.
         xlabel: the label of the x-axis.
         first: the number of the first step.

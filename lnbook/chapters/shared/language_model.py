@@ -66,7 +66,7 @@ class Run:
 
 
 def baselines(text: Text) -> dict[str, float]:
-    r"""Compute the test loss of two models that only count.
+    r"""Compute the test loss of two models that only count characters.
 
     .. math::
         p(b) = \frac{n_b + 1}{\sum_c (n_c + 1)}, \qquad
@@ -116,7 +116,8 @@ def build(
     """Build a language model with initial values from a NumPy generator.
 
     The feed-forward networks are four times as wide as the stream, with GELU and no dropout unless
-    `options` say otherwise. Embeddings start from N(0, 1), and the head starts like `nn.Linear`.
+    `options` specifies otherwise. Embeddings start from N(0, 1), and the head starts like
+    `nn.Linear`.
 
     Args:
         vocab_size: the number of different characters.
@@ -309,7 +310,7 @@ def forward(model: CausalLanguageModel, x: Tensor) -> tuple[Tensor, list[Tensor]
 
 @torch.no_grad()
 def differing_share(model: CausalLanguageModel, x: Tensor) -> Array:
-    r"""Measure how much of the hidden states differs from one position of a text to another.
+    r"""Measure how much the hidden states differ from one position of a text to another.
 
     .. math::
         S_l = 1 - \frac{\lVert \overline{h_l} \rVert^2}{\overline{\lVert h_l \rVert^2}}

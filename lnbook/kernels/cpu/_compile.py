@@ -41,13 +41,15 @@ __all__ = [
     "widen",
 ]
 
-# Sums in any order, a multiplication and an addition in one instruction, products with reciprocals
-# instead of divisions; the sign of a zero doesn't matter. Infinity and NaN stay what they are.
+# These allow sums in any order, a multiplication and an addition in one instruction, and products
+# with reciprocals instead of divisions; the sign of a zero doesn't matter. Infinity and NaN are
+# kept.
 ANY_ORDER = {"reassoc", "contract", "arcp", "nsz"}
 OPTIONS = {"error_model": "numpy"}  # division by 0 gives infinity or NaN and raises nothing
 
 fast = njit(fastmath=ANY_ORDER, **OPTIONS)
-# Every operation as it's written, even inline. Without the False, it would inherit from its caller.
+# Every operation stays as it's written, even when inlined. Without the False, a function would
+# inherit the flags of its caller.
 STRICT = {"fastmath": False, **OPTIONS}
 strict = njit(**STRICT)
 
@@ -77,7 +79,7 @@ def run(call: Callable[[ctypes.Array], None], numbers: tuple[int, ...], threads:
     """Run a job in several threads at the same time. `numbers` starts with a 0, the counter.
 
     On Linux, the threads are those of torch's own pool: a pool of our own would compete with them,
-    because they go on running for some milliseconds after each operation.
+    because torch's threads keep running for a few milliseconds after each operation.
     """
     memory = (ctypes.c_int64 * len(numbers))(*numbers)
     if threads == 1:
@@ -111,7 +113,7 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
 @lru_cache
 def bits(number: float) -> int:
-    """Return the bits of a float64 as an integer, which a job turns back with `real`."""
+    """Return the bits of a float64 as an integer; a job turns it back with `real`."""
     return struct.unpack("q", struct.pack("d", number))[0]
 
 
@@ -128,7 +130,7 @@ def _pointer(typing, address, like):
 
 @intrinsic
 def _reinterpret(typing, value, like):
-    """Return the bits of a value as another type; Numba makes integers too wide, so cut them."""
+    """Return the bits of a value as another type, truncated because Numba widens integers."""
 
     def generate(context, builder, signature, args):
         (value, _), target = args, context.get_value_type(signature.return_type)
@@ -164,7 +166,7 @@ def real(integer):
     return _reinterpret(integer, 0.0)
 
 
-# 16-bit floats: NumPy has no bfloat16 and Numba computes with neither of the two, so a kernel sees
+# 16-bit floats: NumPy has no bfloat16, and Numba can't compute with either type, so a kernel sees
 # their bits, as uint16 for bfloat16 and int16 for float16.
 
 
@@ -186,7 +188,7 @@ def _widen(value):
 def _float16_to_float32(value):
     given = np.uint32(np.uint16(value))
     magnitude = (given & np.uint32(0x7FFF)) << np.uint32(13)
-    finite = _reinterpret(magnitude, np.float32(0)) * np.float32(2.0**112)  # another exponent bias
+    finite = _reinterpret(magnitude, np.float32(0)) * np.float32(2.0**112)  # exponent biases differ
     infinite = (given & np.uint32(0x7C00)) == np.uint32(0x7C00)
     wide = magnitude | np.uint32(0x7F800000) if infinite else _reinterpret(finite, np.uint32(0))
     return _reinterpret(wide | (given & np.uint32(0x8000)) << np.uint32(16), np.float32(0))
@@ -222,8 +224,8 @@ def _float32_to_float16(value, like):
 
 
 # Writing past the cache. An ordinary store first reads the line that it writes to, which doubles
-# the traffic, and it evicts something else. These stores do neither, which pays off for arrays
-# that are larger than the cache.
+# the traffic, and evicts another line. These stores do neither, which pays off for arrays that are
+# larger than the cache.
 
 LINE = 64  # bytes
 

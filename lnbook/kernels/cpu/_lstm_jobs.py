@@ -1,8 +1,9 @@
 """The time loop of a layer-normalized LSTM in Numba, forward and backward, as jobs for threads.
 
 The rows of a batch don't depend on each other, so each thread takes some of them through all time
-steps. Nothing has to wait until the end, where the gradients of the parameters are added up. Rows
-are packed as in `lnbook.recurrent.loop`: the first step's rows, then the second's, and so on.
+steps. No thread has to wait for another until the end, when the gradients of the parameters are
+added up. Rows are packed as in `lnbook.recurrent.loop`: the first step's rows, then the second's,
+and so on.
 """
 
 # mypy: ignore-errors
@@ -24,9 +25,10 @@ from lnbook.kernels.cpu._products import (
 __all__ = ["BLOCK", "CHUNK", "NARROW", "PER_GATE", "backward_job", "forward_job"]
 
 PER_GATE, JOINT, CARRIED = 0, 1, 2  # kinds of layer; the last two have one norm for all gates
-# Rows that go through time together: as many as a product needs to be worth reading the matrix for.
+# How many rows go through time together: enough for a product to be worth reading the matrix.
 BLOCK = 64
-# Backward, the gradients of so many rows are collected before they go into those of the matrices.
+# The backward pass collects the gradients of this many rows before it adds them to those of the
+# matrices.
 CHUNK = 128
 # With fewer input features, the products with the input aren't worth a panel.
 NARROW = 8
@@ -35,7 +37,7 @@ INTEGER = np.int64(0)
 
 
 class Sizes(NamedTuple):
-    """What the jobs know about a layer; the numbers 1 to 9."""
+    """What the jobs know about a layer: numbers 1 to 9."""
 
     pieces: int
     steps: int
@@ -49,7 +51,7 @@ class Sizes(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """What forward and backward both read; vectors."""
+    """Vectors that both forward and backward read."""
 
     starts: np.ndarray  # the first row of each step, and the number of all rows
     x: np.ndarray
@@ -63,7 +65,7 @@ class Layer(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What forward computes and backward reads; vectors of all rows."""
+    """Vectors for all rows that forward computes and backward reads."""
 
     output: np.ndarray
     xhat: np.ndarray  # the gates after their norm
@@ -254,7 +256,7 @@ def walk_forward(sizes, layer, saved, w_ih, w_hh, h_n, c_n, first, last, one):
 
 @fast
 def normalize_each(sizes, layer, saved, q, a, scratch, eps, one):
-    """Turn a row of summed inputs into gates before their nonlinearities, a norm for each gate."""
+    """Turn a row of summed inputs into gates before their nonlinearities, with a norm per gate."""
     size = sizes.size
     xhat = row(saved.xhat, q, 4 * size) if sizes.keeps else scratch
     for k in range(4):
@@ -268,7 +270,7 @@ def normalize_each(sizes, layer, saved, q, a, scratch, eps, one):
 
 @fast
 def normalize_joint(sizes, layer, saved, q, a, b, scratch, eps, one):
-    """Do the same with two norms for all gates, of W_h h and W_x x."""
+    """Do the same with two norms over all gates, one of W_h h and one of W_x x."""
     width = 4 * sizes.size
     xhat = row(saved.xhat, q, width) if sizes.keeps else scratch
     mean, r = rows_of.statistics(a, eps, one)
@@ -288,7 +290,7 @@ def normalize_joint(sizes, layer, saved, q, a, b, scratch, eps, one):
 
 
 class Upstream(NamedTuple):
-    """The gradients of the results; vectors."""
+    """The gradients of the results, as vectors."""
 
     output: np.ndarray
     h_n: np.ndarray
@@ -296,7 +298,7 @@ class Upstream(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The gradients to compute; vectors, the parameters' separate for each piece."""
+    """The gradients to compute, as vectors; each piece has its own for the parameters."""
 
     x: np.ndarray
     h: np.ndarray
@@ -307,7 +309,7 @@ class Found(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of one piece; vectors."""
+    """Scratch memory of one piece, as vectors."""
 
     dh: np.ndarray  # the gradient of h from the following step
     dc: np.ndarray
@@ -392,7 +394,7 @@ def scratch_for(sizes, height, like, one):
 
 @fast
 def line_of(size, one):
-    """Return the distance of two rows of gradients: with a power of two, they evict each other."""
+    """Return the distance between rows of gradients; at a power of two, they'd evict each other."""
     return 4 * size + panel_width(one) // 2
 
 
@@ -462,7 +464,7 @@ def walk_back(sizes, layer, saved, upstream, found, w_ih, w_hh, scratch, piece, 
 def step_back(sizes, layer, saved, scratch, step, q, member, n, place, line, one):
     """Take one row back through one step, up to the gradients of its summed inputs.
 
-    The row has number `q` of all, `member` in the batch, and `n` in the block of rows.
+    The row's number is `q` among all rows, `member` in the batch, and `n` in the block of rows.
     """
     size = sizes.size
     recompute(sizes, layer, saved, scratch, step, q, member)
@@ -505,7 +507,7 @@ def step_back(sizes, layer, saved, scratch, step, q, member, n, place, line, one
 
 @fast
 def recompute(sizes, layer, saved, scratch, step, q, member):
-    """Recompute the gates, LN(m) and the cell before: that takes less time than to save them."""
+    """Recompute the gates, LN(m) and the previous cell, which is faster than saving them."""
     size, width = sizes.size, 4 * sizes.size
     rows_of.affine(row(saved.xhat, q, width), layer.gain, layer.shift, scratch.gates)
     if sizes.kind != PER_GATE:
@@ -526,7 +528,7 @@ def recompute(sizes, layer, saved, scratch, step, q, member):
 
 @fast
 def keep_inputs(sizes, layer, saved, scratch, step, q, member, place, capacity, one):
-    """Copy what a row's matrices were multiplied by into panels, for their gradients."""
+    """Copy the vectors that the matrices were multiplied by into panels, for their gradients."""
     size, inputs = sizes.size, sizes.inputs
     if step == 0:
         copy_to_panels(layer.h, member * size, size, scratch.h, capacity, place)
@@ -596,7 +598,7 @@ def add_multiple(a, factor, total):
 
 
 def forward_job(one):
-    """Compile the forward pass. Numbers: the counter, `Sizes`, then addresses; see `forward`."""
+    """Compile the forward pass; its numbers are the counter, `Sizes` and addresses."""
 
     def lstm_forward(address):
         forward(array_at(address, (31,), INTEGER), one)
@@ -605,7 +607,7 @@ def forward_job(one):
 
 
 def backward_job(one):
-    """Compile the backward pass. Numbers: the counter, `Sizes`, then addresses; see `backward`."""
+    """Compile the backward pass; its numbers are the counter, `Sizes` and addresses."""
 
     def lstm_backward(address):
         backward(array_at(address, (38,), INTEGER), one)

@@ -1,7 +1,7 @@
 """The loops over one row of a layer-normalized LSTM: a norm, the gates, the cell, and back.
 
-Notation as in `lnbook.recurrent.steps`; `m` is the cell before its norm. Each loop reads and writes
-few vectors, since the compiler has to make sure that they don't overlap.
+The notation is that of `lnbook.recurrent.steps`; `m` is the cell before its norm. Each loop reads
+and writes only a few vectors, because the compiler has to make sure that they don't overlap.
 """
 
 # mypy: ignore-errors
@@ -31,7 +31,7 @@ __all__ = [
 
 @strict
 def inverse_root(variance, eps):
-    """Return r. If the variance overflows it's NaN, not 0, as if the row were constant."""
+    """Return r, or NaN if the variance overflows: a 0 would make the row look constant."""
     shifted = variance + eps
     return np.sqrt(shifted) / shifted
 
@@ -131,7 +131,7 @@ def back_through_output(dh, gates, normed, da, dnormed):
 
 @fast
 def back_through_cell(dm, gates, c, da, dc):
-    """Go from m to the gates i, f and g, before their nonlinearities, and to the cell before."""
+    """Go from m to the gates i, f and g, before their nonlinearities, and to the old cell."""
     size = len(dm)
     i, f, g = gates[:size], gates[size : 2 * size], gates[2 * size : 3 * size]
     da_i, da_f, da_g = da[:size], da[size : 2 * size], da[2 * size : 3 * size]
@@ -147,7 +147,7 @@ def back_through_cell(dm, gates, c, da, dc):
 
 @fast
 def back_through_norm(dy, xhat, r, gain, dx, dgain, dshift, one):
-    """Go through one norm; its gain's and shift's gradients are added to what's there."""
+    """Go back through one norm, and add to the gradients of its gain and shift."""
     size = len(dy)
     total = product = one - one
     for i in range(size):

@@ -2,13 +2,13 @@
 
 A recurrent layer multiplies a few rows by the same matrix at every step. A library rearranges the
 matrix for each product; here that's done once, and then every step reads it in order. There's no
-call out of compiled code between the steps, and threads that have different rows need not wait for
+call out of compiled code between the steps, and threads with different rows don't have to wait for
 each other.
 
 The matrix is cut into *panels*, each a few vectors wide. The innermost loop keeps a tile of the
-result in registers, some rows high and one panel wide. For each `k`, it loads one line of the
-panel, and adds to every row of the tile this line times one number of the left matrix. The method
-is Goto and van de Geijn's (Anatomy of High-Performance Matrix Multiplication, 2008).
+result in registers, some rows high and one panel wide. For each `k`, it loads one line of the panel
+and adds it, times one number of the left matrix, to every row of the tile. The method is Goto and
+van de Geijn's (Anatomy of High-Performance Matrix Multiplication, 2008).
 """
 
 # mypy: ignore-errors
@@ -25,7 +25,7 @@ from lnbook.kernels.cpu._compile import fast
 __all__ = ["add_product_of_columns", "copy_to_panels", "panel_width", "product"]
 
 _FEATURES = binding.get_host_cpu_features()
-# Registers hold so many bytes, and there are enough of them for a tile of so many rows.
+# Each register holds this many bytes, and there are enough of them for a tile of this many rows.
 if _FEATURES.get("avx512f"):
     BYTES, ROWS = 64, 8
 elif _FEATURES.get("avx2"):
@@ -52,7 +52,7 @@ def _panel_width(like):
 
 
 def _tile_of(rows):
-    """Return a function for compiled code that computes a tile of so many rows.
+    """Return a function for compiled code that computes a tile with this many rows.
 
     It computes `c[i, j] = sum over k of a[i, k] * b[k, j]`, or adds this to `c`.
     """
@@ -122,7 +122,7 @@ def _tile_of(rows):
             after = builder.append_basic_block("after")
             builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
 
-            # Only now, so that the next tile needn't wait for what is loaded here.
+            # These loads come last, so that the next tile doesn't have to wait for them.
             builder.position_at_end(after)
             builder.cbranch(adds, adding, storing)
             builder.position_at_end(adding)
@@ -155,9 +155,9 @@ _tile_8, _tile_4, _tile_2, _tile_1 = (_tile_of(rows) for rows in (8, 4, 2, 1))
 
 
 def _copy_of(count):
-    """Return a function for compiled code that copies so many numbers at once.
+    """Return a function for compiled code that copies `count` numbers at once.
 
-    Without a count, it copies a line of a panel.
+    If `count` is None, it copies a line of a panel.
     """
 
     @intrinsic
@@ -192,77 +192,29 @@ def product(a, start, row, column, rows, b, capacity, depth, c, c_start, c_row, 
     The left matrix is `a[start + i * row + k * column]`, with `rows` rows; the result is
     `c[c_start + i * c_row + j]`, with `columns` columns, a multiple of the panel's width. The
     panels have room for `capacity` lines, of which `depth` are used, at least 1. If `adds`, the
-    product is added to what the result is already.
+    product is added to what's already in the result.
     """
     width = panel_width(a[0])
     for j in range(0, columns, width):
-        panel = j * capacity
+        given = (row, column, b, j * capacity, depth, c)
         i = 0
         if ROWS == 8:
             while i + 8 <= rows:
-                _tile_8(
-                    a,
-                    start + i * row,
-                    row,
-                    column,
-                    b,
-                    panel,
-                    depth,
-                    c,
-                    c_start + i * c_row + j,
-                    c_row,
-                    adds,
-                )
+                _tile_8(a, start + i * row, *given, c_start + i * c_row + j, c_row, adds)
                 i += 8
         while i + 4 <= rows:
-            _tile_4(
-                a,
-                start + i * row,
-                row,
-                column,
-                b,
-                panel,
-                depth,
-                c,
-                c_start + i * c_row + j,
-                c_row,
-                adds,
-            )
+            _tile_4(a, start + i * row, *given, c_start + i * c_row + j, c_row, adds)
             i += 4
         if i + 2 <= rows:
-            _tile_2(
-                a,
-                start + i * row,
-                row,
-                column,
-                b,
-                panel,
-                depth,
-                c,
-                c_start + i * c_row + j,
-                c_row,
-                adds,
-            )
+            _tile_2(a, start + i * row, *given, c_start + i * c_row + j, c_row, adds)
             i += 2
         if i < rows:
-            _tile_1(
-                a,
-                start + i * row,
-                row,
-                column,
-                b,
-                panel,
-                depth,
-                c,
-                c_start + i * c_row + j,
-                c_row,
-                adds,
-            )
+            _tile_1(a, start + i * row, *given, c_start + i * c_row + j, c_row, adds)
 
 
 @fast
 def add_product_of_columns(a, row, rows, columns, b, capacity, c, c_start, c_row, width, strip):
-    """Add the product of a transposed matrix with one in panels: c += a.T @ b.
+    """Add the product of a transposed matrix and one in panels: c += a.T @ b.
 
     A tile needs a few columns of `a`, whose elements are far apart in memory. They are copied next
     to each other first, for all panels.
@@ -272,8 +224,8 @@ def add_product_of_columns(a, row, rows, columns, b, capacity, c, c_start, c_row
     width. The panels have room for `capacity` lines; as many are used as `a` has rows. `strip` is
     scratch memory for `8 * rows` numbers.
     """
-    # A 1 that the compiler doesn't know: otherwise it loads the column as a vector and takes that
-    # apart again, which takes longer.
+    # A 1 that the compiler doesn't know about. Otherwise, it would load the column as a vector and
+    # take it apart again, which is slower.
     apart = min(row, 1)
     i = 0
     while i < columns:

@@ -1,4 +1,4 @@
-r"""RMSNorm in Numba: the loops over one row, and the jobs that share rows out among threads.
+r"""RMSNorm in Numba: the loops over one row, and the jobs that divide rows among threads.
 
 .. math::
     y_i = \gamma_i \hat{x}_i, \qquad \hat{x}_i = r x_i, \qquad
@@ -110,7 +110,7 @@ def backward(numbers, element, one):
 
 
 def forward_job(element, one):
-    """Compile the forward pass. Numbers: see `forward`."""
+    """Compile the forward pass; for its numbers, see `forward`."""
 
     def rms_norm_forward(address):
         forward(array_at(address, (11,), INTEGER), element, one)
@@ -119,7 +119,7 @@ def forward_job(element, one):
 
 
 def backward_job(element, one):
-    """Compile the backward pass. Numbers: see `backward`."""
+    """Compile the backward pass; for its numbers, see `backward`."""
 
     def rms_norm_backward(address):
         backward(array_at(address, (12,), INTEGER), element, one)

@@ -1,6 +1,6 @@
 """What the kernels of both norms share: arithmetic that must stay as it's written, and parameters.
 
-The compiler may change the order of operations in a fast function, but not of those here.
+The compiler may reorder the operations of a fast function, but not the ones here.
 """
 
 # mypy: ignore-errors
@@ -13,19 +13,19 @@ from lnbook.kernels.cpu._compile import array_at, strict, widen
 
 @strict
 def minus(number, mean, rest):
-    """Subtract what two sums found: in one sum of both, the digits of the second would be lost."""
+    """Subtract the mean in two steps; adding its parts first would lose digits of the second."""
     return (number - mean) - rest
 
 
 @strict
 def mean_of(total, count, one):
-    """Divide a sum by its length, rounded once: a constant row's mean is exact."""
+    """Divide a sum by its length, rounding once, so that a constant row's mean is exact."""
     return total / type(one)(count)
 
 
 @strict
 def inverse_root(variance, eps, one):
-    """Return r. If the variance overflows it's NaN, not 0, as if the row were constant."""
+    """Return r, or NaN if the variance overflows: a 0 would make the row look constant."""
     return type(one)(np.nan) if variance == np.inf else one / np.sqrt(variance + eps)
 
 

@@ -7,8 +7,9 @@ Both need :math:`e^z` for :math:`z \le 0`. With :math:`n` the integer nearest to
     e^z = 2^n + 2^n q, \qquad q = e^r - 1, \qquad |r| \le \tfrac{1}{2} \ln 2,
 
 where :math:`2^n` is put together from its bits and :math:`q` is a polynomial. Keeping :math:`q`
-apart from the 1 makes tanh accurate near 0 too. The error is at most 3 units in the last place, as
-long as the result is a normal number; a sigmoid below 2e-38 in float32 or 4e-308 in float64 is 0.
+separate from the 1 makes tanh accurate near 0 too. The error is at most 3 units in the last place,
+as long as the result is a normal number; a sigmoid below 2e-38 in float32 or 4e-308 in float64 is
+0.
 
 Source of the method and of the float32 coefficients: Moshier's Cephes library, `expf.c`. The
 coefficients in float64 are those of the Taylor series.
@@ -24,7 +25,7 @@ from numba.extending import intrinsic, overload
 
 __all__ = ["sigmoid", "tanh"]
 
-# No other order of operations: the split of ln 2 into two parts would lose its point.
+# Operations can't be reordered here, or there'd be no point in splitting ln 2 into two parts.
 in_order = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 F, D = np.float32, np.float64
@@ -130,7 +131,7 @@ def sigmoid(x):
     zero, one = type(x)(0), type(x)(1)
     z = -abs(x)
     least = least_exponent(z)
-    power, rest = parts_of_exp(least if z < least else z)  # NaN stays
+    power, rest = parts_of_exp(least if z < least else z)  # NaN stays NaN
     small = zero if z < least else power + rest
     return (one if x >= zero else small) / (one + small)
 

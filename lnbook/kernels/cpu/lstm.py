@@ -1,17 +1,17 @@
 r"""A layer of a layer-normalized LSTM as a CPU kernel: the whole time loop in compiled code.
 
 For each step, the kernel computes the products with both matrices, then takes one row after another
-through its norms, gates and cell while they are in the processor's nearest cache. Backward, it goes
-through the steps in reverse, recomputes the gates from their normalized inputs, and adds up the
-gradients of the matrices for some hundred rows at a time.
+through its norms, gates and cell while they are in the processor's nearest cache. In the backward
+pass, it goes through the steps in reverse, recomputes the gates from their normalized inputs, and
+adds up the gradients of the matrices for about a hundred rows at a time.
 
 What makes it fast: there's no call and no pass over memory between the operations of a step;
 sigmoid and tanh are vector instructions (`_vector_math`); the matrices are rearranged once per pass
-and not once per product (`_products`); threads share out the rows of the batch and never wait for
+and not once per product (`_products`); threads divide up the rows of the batch and never wait for
 each other.
 
-The results are the same to the last bit in each run with the same number of threads. With another
-number, the gradients of the parameters are added up in another order.
+The results are the same to the last bit in each run with the same number of threads. With a
+different number, the gradients of the parameters are added up in a different order.
 """
 
 import math
@@ -29,7 +29,7 @@ __all__ = ["Saved", "backward", "covers", "forward"]
 
 KINDS = {"per-gate": 0, "ba": 1, "carried": 2}
 BIASES = ("bias_gates", "norm_ih_bias", "norm_hh_bias")
-# With fewer multiplications in all, starting another thread takes longer than it saves.
+# With fewer multiplications in total, starting another thread takes longer than it saves.
 WORTH_A_THREAD = 2**20
 
 Parameters = Mapping[str, Tensor]
@@ -139,7 +139,7 @@ def backward(
         inputs: "rows", "h", "c" and the parameters, by name.
         saved: what `forward` saved.
         upstream: gradients of the output and of the last states.
-        needed: the names of the gradients that are used; further ones may be left out.
+        needed: the names of the gradients that are used; others may be left out.
     """
     rows, h = inputs["rows"], inputs["h"]
     size, width, features = h.shape[1], 4 * h.shape[1], rows.shape[1]
@@ -255,7 +255,7 @@ def _job(way: str, dtype: torch.dtype) -> Callable[[Any], None]:
 
 @cache
 def _constants() -> tuple[int, int]:
-    """Return the width of a panel in bytes, and how many features a narrow input has at most."""
+    """Return the width of a panel in bytes, and the most features that a narrow input can have."""
     from lnbook.kernels.cpu import _lstm_jobs, _products
 
     return _products.width_in_bytes(), _lstm_jobs.NARROW - 1

@@ -33,10 +33,10 @@ ELEMENTS = {
 }
 # Below this many elements, waking a second thread takes longer than it saves.
 SHARED = 2**16
-# Results with more bytes are written past the cache, as they wouldn't fit in it.
+# Results with more bytes are written past the cache, because they wouldn't fit in it.
 CACHE = 2**24
-# The sums over rows have at most this many partial sums, of at least so many rows, whatever the
-# number of threads: so they are always added up in the same order.
+# Sums over rows are split into at most this many partial sums of at least this many rows, whatever
+# the number of threads, so they're always added up in the same order.
 PIECES = 32
 PIECE_HEIGHT = 64
 
@@ -63,7 +63,7 @@ def layer_norm_forward(
     bias: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return y, and the statistics of shape `(3, rows)`: mean, what it lacks, and r.
+    """Return y, and the statistics of shape `(3, rows)`: mean, its rounding error, and r.
 
     Arguments, dtypes and the equation are those of `lnbook.functional.layer_norm`, which also
     checks them. Source: Ba, Kiros and Hinton 2016, eq. 3.
@@ -105,7 +105,7 @@ def layer_norm_backward(
         >>> [grad.tolist() for grad in grads]
         [[-4.0, 0.0], [4.0, 0.0]]
     """
-    del eps  # r knows it
+    del eps  # r already includes it
     given = (grad_output, input, normalized_shape, weight, statistics)
     grad_input, (grad_weight, grad_bias) = _backward("layer_norm", *given)
     return grad_input, grad_weight, grad_bias
@@ -204,7 +204,7 @@ def _are_elements(x: Tensor, *parameters: Tensor | None) -> bool:
 
 
 def _shares(x: Tensor, rows: int) -> tuple[int, int, bool]:
-    """Return threads, rows in a piece of the forward pass, and whether to write past the cache."""
+    """Return the number of threads, the rows per forward piece, and whether to bypass the cache."""
     size = x.numel()
     threads = 1 if size < SHARED else min(torch.get_num_threads(), max(1, rows))
     height = max(1, rows if threads == 1 else -(-rows // (8 * threads)))

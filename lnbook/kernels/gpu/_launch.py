@@ -23,14 +23,15 @@ else:
 
 __all__ = ["kernel", "tl", "triton"]
 
-# A row in registers: 64 KiB for one array, a quarter of what a multiprocessor of a GPU has.
+# Registers for one array of a row: 64 KiB, a quarter of what a GPU's multiprocessor has.
 ROW_BYTES = 65536
 # The backward pass keeps five arrays in registers: x, dy, the weight, and two sums.
 BACKWARD_ROW_BYTES = 32768
-# Columns at a time if a row is wider than that.
+# How many columns to process at a time if a row is wider than that.
 WIDE_BLOCK = 4096
-# What one program of the second stage adds up at a time: rows, columns. The fewer columns, the more
-# programs there are; 16 float32 numbers are two of the pieces that a GPU's memory delivers.
+# How many rows and columns one program of the second stage adds up at a time. The fewer columns,
+# the more programs there are; 16 float32 numbers are two of the chunks that a GPU's memory
+# delivers.
 TILE = (128, 16)
 INTERPRETED_TILE = (128, 2048)
 # How many programs share the rows in Triton's interpreter, where there are no multiprocessors.
@@ -42,7 +43,7 @@ class _Missing:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Make a function a Triton kernel, or something that reports that Triton is missing."""
+    """Turn a function into a Triton kernel, or into one that reports that Triton is missing."""
     return _Missing() if triton is None else triton.jit(function)
 
 
@@ -166,8 +167,8 @@ def warps(block: int) -> int:
 def programs_for(x: Tensor, num_warps: int) -> int:
     """Return how many programs share the rows of the backward pass.
 
-    Few enough that each has several rows, which makes the second stage small; enough to keep every
-    multiprocessor busy with 32 warps.
+    There are few enough that each has several rows, which keeps the second stage small, but enough
+    to keep every multiprocessor busy with 32 warps.
     """
     if x.device.type != "cuda":
         return min(len(x), INTERPRETED_PROGRAMS)

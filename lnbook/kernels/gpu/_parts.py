@@ -22,8 +22,8 @@ def load_row(
 def average(values: tl.tensor, width: tl.constexpr) -> tl.tensor:
     """Return the mean of a row whose block is 0 outside the row.
 
-    On a GPU, `/` approximates float32 division. This one is exact, as centering needs it: what the
-    first centering leaves of a constant row must be equal to its own mean.
+    On a GPU, `/` approximates float32 division. This division is exact, because centering relies on
+    it: what the first centering leaves of a constant row must be equal to its own mean.
     """
     total = tl.sum(values)
     return total / width if total.dtype == tl.float64 else tl.div_rn(total, width * 1.0)
@@ -83,12 +83,12 @@ def add_parts(parts: Tensor, dtype: torch.dtype) -> list[Tensor]:
     """Return the sums of `parts` over the programs: the second stage.
 
     Args:
-        parts: what each program has added up, of shape `(S, P, H)`: for each of one or two
-            parameters and each of P programs a row.
+        parts: what each program has added up, of shape `(S, P, H)`: one row for each of P programs
+            and each of one or two parameters.
         dtype: the dtype of the result.
 
     Returns:
-        For each parameter a tensor of shape `(H,)`.
+        For each parameter, a tensor of shape `(H,)`.
     """
     count, programs, width = parts.shape
     rows, columns = TILE if parts.is_cuda else INTERPRETED_TILE

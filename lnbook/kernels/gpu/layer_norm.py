@@ -276,7 +276,7 @@ def layer_norm_forward(
         eps: value added to the variance, finite and at least 0.
 
     Returns:
-        y, of the shape and dtype of `x`; the mean and :math:`r` of each row, of shape `(N,)`, in
+        y, with the shape and dtype of `x`; the mean and :math:`r` of each row, of shape `(N,)`, in
         float32, or float64 for a float64 `x`.
 
     Raises:

@@ -48,9 +48,9 @@ def layer_norm_forward(
     bias: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return y, and the statistics of shape `(3, rows)`: mean, what it lacks, and r.
+    """Return y, and the statistics of shape `(3, rows)`: mean, its rounding error, and r.
 
-    The backward kernel computes what rounding left of the mean again, so here it's 0.
+    The backward kernel computes the rounding error again, so it's 0 here.
     """
     y, mean, rstd = gpu.layer_norm_forward(
         _as_rows(input, normalized_shape), _as_vector(weight), _as_vector(bias), eps
@@ -67,7 +67,7 @@ def layer_norm_backward(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of input, weight and bias, the last two in the statistics' dtype."""
-    del eps  # r knows it
+    del eps  # r already includes it
     mean, _, rstd = statistics.unbind()
     grad_input, *parameters = gpu.layer_norm_backward(
         _as_rows(grad_output, normalized_shape),

@@ -202,8 +202,8 @@ def rms_norm_forward(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tens
         eps: value added to the mean square, finite and at least 0.
 
     Returns:
-        y, of the shape and dtype of `x`, and :math:`r` of each row, of shape `(N,)`, in float32, or
-        float64 for a float64 `x`.
+        y, with the shape and dtype of `x`, and :math:`r` of each row, of shape `(N,)`, in float32,
+        or float64 for a float64 `x`.
 
     Raises:
         ImportError: Triton isn't installed.

@@ -1,6 +1,7 @@
-"""What the checkers share: how answers are read, and what the reader is told of them."""
+"""What the checkers share: how they read answers, and what they tell the reader about them."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
@@ -109,6 +110,17 @@ def test_running_tells_of_an_error() -> None:
     assert str(told.value) == "Your test raised KeyError: 'gamma'."
     with pytest.raises(NotYet, match="^Count again.$"), running():
         raise NotYet("Count again.")
+
+
+def test_running_drops_warnings() -> None:
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        with running():
+            warnings.warn("inside", stacklevel=1)
+        run_answer(lambda x: warnings.warn("inside", stacklevel=1) or x, X, context="")
+        as_array(np.array(1 + 0j), (), "Your answer")
+        warnings.warn("outside", stacklevel=1)
+    assert [str(one.message) for one in given] == ["outside"]
 
 
 X = np.arange(6.0).reshape(2, 3)

@@ -1,4 +1,4 @@
-"""The experiments compute what they say, and follow from their seed alone."""
+"""The experiments compute what they claim to, and depend only on the seed."""
 
 import numpy as np
 import pytest

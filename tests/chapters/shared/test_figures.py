@@ -1,7 +1,7 @@
-"""Figures of all chapters: what they refuse, and what their snapshots cannot see.
+"""Figures of all chapters: which inputs they reject, and what their snapshots can't show.
 
-That a figure shows the numbers it is given is held elsewhere: by the example in the docstring of
-each function, and by the snapshots in the references of the chapters, which nbval compares.
+Other tests check that a figure shows the numbers it's given: the example in each function's
+docstring, and the snapshots in the chapters' references, which nbval compares.
 """
 
 import importlib
@@ -64,7 +64,7 @@ def zeros(*shape: int) -> np.ndarray:
     return np.zeros(shape)
 
 
-# Each: the function, its arguments, and words of the message: what was expected, what was given.
+# Each row: a function, its arguments, and part of the message: what was expected, what was given.
 REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (batch_size.by_size, ({},), "at least one panel, but got none"),
     (batch_size.by_size, ({"one": {"ln": {2: [0.9]}}},), "norm to be one of .*, but got 'ln'"),
@@ -268,7 +268,7 @@ def test_what_cannot_be_drawn_is_refused(
 
 
 def test_every_figure_is_shown_in_a_chapter() -> None:
-    """So that its snapshot is compared."""
+    """Otherwise its snapshot wouldn't be compared."""
     chapters = (CHAPTERS.parents[1] / "book").glob("*/*.md")
     called = set(re.findall(r"figures\.(\w+)\(", "\n".join(path.read_text() for path in chapters)))
     assert [full for full, draw in public().items() if draw.__name__ not in called] == []
@@ -306,7 +306,7 @@ def test_no_text_lies_on_another_or_outside(name: str) -> None:
 
 
 def test_long_labels_stay_on_the_figure() -> None:
-    tests = [*["the usual test"] * 4, "mean 10,000, spread 0.01", "two sizes", "all together"]
+    tests = [*["the usual test"] * 4, "mean 10,000, spread 0.01", "two dimensions", "all together"]
     figure = from_scratch.caught(np.ones((9, 7)), ["gamma and beta ignored"] * 9, tests)
     (axes,) = figure.axes
     assert outside(figure, [*axes.get_xticklabels(), *axes.get_yticklabels()]) == []
@@ -402,7 +402,7 @@ def test_a_model_looks_the_same_in_every_figure() -> None:
 
 
 def test_the_cell_is_that_of_the_paper() -> None:
-    """The norms: between each product and the sum, and beside the way of the cell state."""
+    """The norms go between each product and the sum, not on the path of the cell state."""
     norms = {name for name, box in cell.BOXES.items() if box[2] == "LN"}
     follow = {start: {end for one, end in cell.ARROWS if one == start} for start in norms}
     assert follow == {"LN1": {"sum"}, "LN2": {"sum"}, "LN3": {"tanh"}}

@@ -1,4 +1,4 @@
-"""The experiments on transformer blocks measure what they say, and follow from their seed."""
+"""The experiments on transformer blocks measure what they claim to, and depend only on the seed."""
 
 import math
 
@@ -41,5 +41,5 @@ def test_branch_size_sees_the_activation_and_the_seed() -> None:
     relu, gelu = (residual_stream.branch_size(PostLNBlock, name, 1) for name in ("relu", "gelu"))
     assert relu > gelu > 0
     assert relu != residual_stream.branch_size(PostLNBlock, "relu", 2)
-    # What ReLU passes on of a normal row: half of its square, summed by Xavier's matrices.
+    # ReLU passes half of a normal row's mean square, which Xavier's matrices then sum.
     assert relu == pytest.approx(math.sqrt(0.5 * 64 * 256) * 2 / (64 + 256), rel=0.2)

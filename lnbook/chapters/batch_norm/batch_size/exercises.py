@@ -49,7 +49,7 @@ def _pair_mistakes(pair: Array, what: str) -> dict[str, Array]:
 
 @checker
 def check_pair(far: Any = None, near: Any = None) -> str:
-    """Check what batch normalization makes of one feature in a batch of two.
+    """Check the output of batch normalization for one feature in a batch of two.
 
     Args:
         far: the two outputs for the values 3 and 7.
@@ -184,7 +184,7 @@ def _mean_mistakes(validation: Array, test: Array) -> dict[str, Array]:
     best_of_each_seed = test[validation.argmax(0), np.arange(test.shape[1])]
     return {
         "Your mean is for the rate that is best on the test images. "
-        "Choose by the validation images.": test.mean(1).max(),
+        "Choose the rate that is best on the validation images.": test.mean(1).max(),
         "Your mean takes the best test result of each seed, so the test images choose.": (
             test.max(0).mean()
         ),

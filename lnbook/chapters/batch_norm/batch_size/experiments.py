@@ -1,6 +1,6 @@
 """Experiments for the chapter on batch sizes: small networks on handwritten digits.
 
-Networks with the same setting and different seeds are trained side by side, as one model. That
+Networks with the same settings but different seeds are trained side by side, as one model. That
 takes a fraction of the time and gives the same results. All runs use float64 and random numbers
 from NumPy, so they are the same on every processor.
 """
@@ -29,7 +29,7 @@ Batch = tuple[Tensor, Tensor]
 PIXELS, WIDTH, CLASSES, GROUPS = 64, 64, 10, 8
 NORMS = ("none", "LN", "GN", "BN")
 STARTS = {"torch": 1.0, "he": 6**0.5}  # standard deviations of (3n)^-1/2 and (2/n)^1/2
-WEIGHTS, ORDER, PROBE = range(1, 4)  # uses of a seed; lnbook.data.digits.split uses 0
+WEIGHTS, ORDER, PROBE = range(1, 4)  # what a seed is used for; lnbook.data.digits.split uses 0
 
 
 def network(
@@ -169,7 +169,7 @@ class _Linears(nn.Module):
 
 
 def _joined(layers: Sequence[nn.Module]) -> nn.Module:
-    """One layer for the layers of all networks; norms start out new."""
+    """Join one layer of every network into a single layer; norms start out new."""
     first, count = layers[0], len(layers)
     if isinstance(first, nn.Linear):
         return _Linears([layer for layer in layers if isinstance(layer, nn.Linear)])
@@ -185,7 +185,7 @@ def _joined(layers: Sequence[nn.Module]) -> nn.Module:
 
 
 def _apart(step: nn.Module, count: int) -> list[nn.Module]:
-    """Split the shared layer into the layers of all networks."""
+    """Split the shared layer into one layer for each network."""
     if isinstance(step, Ghost):
         step = step.norm
     layers: list[nn.Module] = []
@@ -271,15 +271,15 @@ def train(
         start: "torch" or "he", as in `network`.
         eps: the epsilon of the norms.
         ghost: number of images in a batch that share the statistics of BN; None for all of them.
-        counted: number of images in a batch that count in the loss; None for all of them. The
-            others only take part in the statistics of BN.
+        counted: number of images in a batch that count toward the loss; None for all of them. The
+            others affect only BN's statistics.
 
     Returns:
         The measurements and the trained networks.
 
     Raises:
-        ValueError: `ghost` or `counted` don't fit the batch, there are no seeds, or `network` or
-            `lnbook.training` raises it.
+        ValueError: `ghost` or `counted` doesn't fit the batch, there are no seeds, or `network` or
+            `lnbook.training` rejects an argument.
 
     Example:
         >>> result = train("LN", batch_size=32, steps=60, seeds=[0, 1])
@@ -366,9 +366,9 @@ def accuracy_by_statistics(result: Result, sizes: Sequence[int] = ()) -> Mapping
     """Test networks with batch normalization, using statistics from several sources.
 
     Args:
-        result: trained networks, which stay as they are.
-        sizes: for each size, split the test images into random batches and use the statistics of
-            each batch, as in training.
+        result: trained networks; they aren't changed.
+        sizes: batch sizes. For each, the test images are split into random batches, which are
+            normalized with their own statistics, as in training.
 
     Returns:
         The accuracies on the test images, of shape `(S,)`, with the "running averages" of training,
@@ -385,7 +385,7 @@ def accuracy_by_statistics(result: Result, sizes: Sequence[int] = ()) -> Mapping
     model = copy.deepcopy(result.model).train()
     for part in model.modules():
         if isinstance(part, Ghost):
-            part.size = TESTING * PIXELS  # all in one
+            part.size = TESTING * PIXELS  # all in one batch
         if isinstance(part, nn.BatchNorm1d):
             part.momentum = 1.0  # the next batch replaces everything before it
     model(torch.stack([one.train[0] for one in result.splits]))

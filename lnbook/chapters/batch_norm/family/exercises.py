@@ -144,7 +144,7 @@ LARGEST_MISTAKES: Mapping[str, float] = {
 
 @checker
 def check_offset(spread_left: SpreadLeft, largest: Any = None) -> str:
-    r"""Check the spread of RMSNorm's output for a row with an offset, and the largest such offset.
+    r"""Check how an offset shrinks the spread of RMSNorm's output, and how large it can be.
 
     Compares `spread_left(m, s)` with :math:`s / \sqrt{m^2 + s^2}`.
 
@@ -173,7 +173,7 @@ def check_offset(spread_left: SpreadLeft, largest: Any = None) -> str:
         as_array(largest, (), "largest"),
         np.array(np.sqrt(1 / KEPT**2 - 1)),
         {text: np.array(value) for text, value in LARGEST_MISTAKES.items()},
-        otherwise="Your formula is right, but not the offset: set the formula to 0.99 and solve "
+        otherwise="Your formula is right, but your offset isn't: set the formula to 0.99 and solve "
         "for m / s.",
         tolerance=0.0055,  # two decimals
     )
@@ -294,7 +294,7 @@ MISTAKES_LAST: Mapping[str, GroupNormLast] = {
 
 @checker
 def check_group_norm_last(function: GroupNormLast) -> str:
-    """Check a group normalization, without scale and shift, for channels in the last axis.
+    """Check a group normalization, without scale and shift, for channels on the last axis.
 
     Calls `function(x, groups)` with random float64 tensors and compares with
     `torch.nn.functional.group_norm`, with the channels moved to the front.
@@ -321,7 +321,7 @@ def check_group_norm_last(function: GroupNormLast) -> str:
 
 
 def _numbers(shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return small random numbers, so that epsilon matters, and a weight and a bias for axis 1."""
+    """Return random numbers small enough for epsilon to matter, and parameters for axis 1."""
     rng = np.random.default_rng(shape[1])
     x = 0.05 * rng.normal(0.5, 1.0, shape)
     weight, bias = rng.normal(1.0, 0.5, shape[1]), rng.normal(0.0, 0.5, shape[1])

@@ -39,11 +39,11 @@ BATCH = 32
 EPS = 1e-5
 
 HEADS = ("pooled", "signed", "flat")
-ORDER, SIGNS = 1, 2  # these have their own generators; the weights use the seed alone
+ORDER, SIGNS = 1, 2  # these have their own generators; the weights use only the seed
 
 
 class ScaleAndShift(nn.Module):
-    r"""Scale and shift each channel without normalizing, as the other kinds do after normalizing.
+    r"""Scale and shift each channel, as the other kinds do, but without normalizing it first.
 
     Args:
         channels: the size of the second dimension of the input.
@@ -112,7 +112,8 @@ class ChannelsLast(nn.Module):
         return y.permute(0, 3, 1, 2)
 
 
-# From the number of channels and the side of the image to a layer with a scale and a shift.
+# For each kind of norm, a function that takes the number of channels and the side of the image and
+# returns a layer with a scale and a shift.
 KINDS: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
     {
         "none": lambda channels, side: ScaleAndShift(channels),
@@ -132,7 +133,7 @@ def convnet(kind: str, head: str = "pooled", seed: int = 0) -> nn.Sequential:
     r"""Build a convnet for digits: convolution, norm and ReLU, three times, then a linear layer.
 
     The convolutions (3 x 3, 12 channels, no bias) return maps of 4 x 4. The weights of the
-    convolutions and the linear layer depend on `seed` alone, so they're the same for all kinds.
+    convolutions and the linear layer depend only on `seed`, so they're the same for all kinds.
 
     Args:
         kind: the norm, one of `KINDS`.
@@ -221,7 +222,7 @@ def train(
 ) -> Run:
     """Train the convnet on the digits, with Adam and batches of 32.
 
-    Weights and batches depend on `seed` alone, so all kinds start from the same weights and see
+    Weights and batches depend only on `seed`, so all kinds start from the same weights and see
     the same batches.
 
     Args:
@@ -270,7 +271,7 @@ def accuracy(model: nn.Module, change: Callable[[Tensor], Tensor] | None = None)
     """Return the test accuracy of a model on the digits.
 
     Args:
-        model: from `(N, 1, 8, 8)` in float64 to `(N, 10)`. Its mode isn't changed.
+        model: a model from `(N, 1, 8, 8)` in float64 to `(N, 10)`. Its mode isn't changed.
         change: applied to the 450 images before testing; their pixels go from 0 (paper) to 1 (ink).
 
     Returns:

@@ -1,4 +1,4 @@
-"""Figures for the chapter on the family of norms: blocks of cells, tables of yes and no, curves."""
+"""Figures for the chapter on the family of norms: blocks of cells, yes/no tables and curves."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequen
     for axes, (title, mask), note in zip(all_axes, masks.items(), notes, strict=False):
         _block(axes, mask, names)
         axes.set_title(title)
-        axes.text(-0.9, -1.2, note, va="top", fontsize=9.5, linespacing=1.4)
+        axes.text(-0.9, -1.35, note, va="top", fontsize=10.5, linespacing=1.15)
         axes.set(xlim=(-1.0, 8.2), ylim=(-3.1, 5.4), aspect="equal", anchor="W")
     return figure
 
 
 def table(marks: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> Figure:
-    """Draw a table of yes and no.
+    """Draw a table of yes/no cells.
 
     Args:
         marks: True for yes, shape `(rows, columns)`.
@@ -87,7 +87,7 @@ def table(marks: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> Figu
     lines = sum(row.count("\n") + 1 for row in rows)
     figure = Figure(figsize=(WIDTH, 0.75 + 0.16 * len(rows) + 0.17 * lines))
     axes = figure.subplots()
-    cells(axes, yes, ("yes", "no"), width=0.92, linewidth=0.8, fontsize=9.5)
+    cells(axes, yes, ("yes", "no"), width=0.92, linewidth=0.8, fontsize=10.5)
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)
     return figure

@@ -291,7 +291,7 @@ def _norms(model: nn.Module) -> list[nn.BatchNorm1d]:
 def _recalibrated(
     model: nn.Module, batches: Iterable[Tensor], *, reset: bool = True, momentum: Any = None
 ) -> Array:
-    """The statistics of a copy of the model after running the batches."""
+    """The statistics of a copy of the model after running it on the batches."""
     model = copy.deepcopy(model).train()
     for norm in _norms(model):
         if reset:

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 PIXELS, WIDTH, CLASSES = 64, 64, 10
 LEARNING_RATE = 1e-3
 NORMS = {"BatchNorm": nn.BatchNorm1d, "LayerNorm": nn.LayerNorm}
-TRAINING_SEED = 1000  # added to the seed, so batches and weights use different ones
+TRAINING_SEED = 1000  # added to the seed, so that batches and weights use different seeds
 
 
 def digits_network(norm: str, seed: int = 0) -> nn.Sequential:
@@ -114,7 +114,7 @@ def accuracy(
     Works on a copy of the model, so its running statistics stay the same.
 
     Args:
-        model: from `(N, D)` to `(N, classes)`.
+        model: a model from `(N, D)` to `(N, classes)`.
         x: shape `(N, D)`, split into batches in order.
         y: the classes, shape `(N,)`.
         training: whether the copy is in training mode.
@@ -163,7 +163,7 @@ def changed_classes(
     Shuffles the examples into batches `repeats` times and predicts with a copy of the model.
 
     Args:
-        model: from `(N, D)` to `(N, classes)`.
+        model: a model from `(N, D)` to `(N, classes)`.
         x: shape `(N, D)`.
         training: whether the copy is in training mode.
         batch_size: a divisor of N.
@@ -203,7 +203,7 @@ def output_gap(model: nn.Module, x: Tensor, *, batch_size: int) -> float:
     Works on copies of the model.
 
     Args:
-        model: from `(N, D)` to `(N, K)`.
+        model: a model from `(N, D)` to `(N, K)`.
         x: shape `(N, D)`, split into batches in order.
         batch_size: a divisor of N.
 
@@ -232,7 +232,7 @@ class MomentumRun:
     Attributes:
         steps: the steps after which the network was evaluated, shape `(K,)`.
         accuracy: the test accuracy after these steps for each momentum, shape `(K,)`.
-        batch_accuracy: the same with the statistics of the whole test set, shape `(K,)`.
+        batch_accuracy: the same, but with the statistics of the whole test set, shape `(K,)`.
 
     Example:
         >>> run = accuracy_by_momentum([0.1, None], steps=4, every=2)

@@ -33,7 +33,7 @@ def companions(sizes: Sequence[int], layer: ArrayLike, batch: ArrayLike) -> Figu
         sizes: K batch sizes.
         layer: the output of LayerNorm, shape `(K, draws)`.
         batch: the output of batch normalization, shape `(K, draws)`, with a row of NaN where
-            there is none.
+            there's no output.
 
     Returns:
         Two panels with the same scale, with a point for each draw.
@@ -116,8 +116,8 @@ def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) 
     """Draw the error of running means against the number of updates, predicted and measured.
 
     Args:
-        formula: the predicted error after each update for each label, shape `(T,)`, positive.
-        measured: the error of simulated layers for the same labels, shape `(T,)`.
+        formula: for each label, the predicted error after each update, positive, shape `(T,)`.
+        measured: for the same labels, the error of simulated layers, shape `(T,)`.
 
     Returns:
         Lines for the formula and markers for the measurements, with logarithmic axes.

@@ -108,7 +108,7 @@ def _rare_feature_mistakes(count: int, ones: int) -> dict[str, float]:
 
 @checker
 def check_rare_feature(function: Callable[[int, int], Any]) -> str:
-    r"""Check what batch normalization outputs for the ones of a feature of zeros and ones.
+    r"""Check what batch normalization outputs for the ones in a feature of zeros and ones.
 
     Calls `function(N, k)` for several batches, with :math:`\epsilon = 0`.
 

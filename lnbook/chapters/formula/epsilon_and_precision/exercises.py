@@ -80,7 +80,7 @@ def check_merge(merge: Merge) -> str:
     r"""Check a function that merges the statistics of two parts of a row.
 
     Calls `merge(n_a, mean_a, total_a, n_b, mean_b, total_b)` for parts of several rows, one of
-    them with large values, which exposes a formula that cancels.
+    them with large values, which exposes formulas prone to cancellation.
 
     .. math::
         \mu = \mu_a + \delta \frac{n_b}{n_a + n_b}, \qquad
@@ -127,7 +127,7 @@ def check_choose_eps(eps: Any = None) -> str:
     r"""Check an epsilon that keeps the spread of small rows and bounds the gradient.
 
     Rows with :math:`\sigma \ge 0.005` should come out with a standard deviation of at least 0.99,
-    and no change should be stretched by more than 2000.
+    and no change should be stretched by a factor of more than 2000.
 
     Args:
         eps: one positive number.
@@ -215,10 +215,10 @@ REACH_MISTAKES: dict[str, Array] = {
 
 @checker
 def check_reach(float32: Any = None, float16: Any = None, bfloat16: Any = None) -> str:
-    r"""Check at which mean the one-pass variance has an error of 1 if the variance is 1.
+    r"""Check the mean at which the one-pass variance has an error of 1 if the variance is 1.
 
-    Rounding predicts a relative error of :math:`u \mu^2 / \sigma^2`, where :math:`u` is half of
-    the gap after 1.
+    Rounding predicts a relative error of :math:`u \mu^2 / \sigma^2`, where :math:`u` is half of the
+    gap between 1 and the next larger number.
 
     Args:
         float32: the mean in float32; 1 percent off is fine, here and below.

@@ -29,7 +29,7 @@ HINTS = {
     "one-pass variance": "Use a mean much larger than the standard deviation, and float64.",
     "gamma and beta ignored": "Give the parameters values other than 1 and 0.",
     "(xhat + beta) * gamma": "Give both parameters values other than 1 and 0.",
-    "last axis only": "Use a normalized_shape with two or more sizes.",
+    "last axis only": "Use a normalized_shape with two or more dimensions.",
     "first axis": "Compare values, on an input with more than one row.",
     "one mean for the whole array": "Use an input with more than one row.",
     "divides by the variance": "Use rows whose variance isn't 1.",
@@ -63,7 +63,7 @@ def check_test(test: Callable[[type[nn.Module]], Any]) -> str:
         if len(passed) == len(wrong):
             hint = "Does it compare the outputs with nn.LayerNorm's, and return the result?"
         raise NotYet(f"Your test lets {len(passed)} of {len(wrong)} wrong modules pass.\n{hint}")
-    for _ in range(3):  # a test that draws new data each time must keep accepting the right ones
+    for _ in range(3):  # a test that draws new data each time must keep accepting correct modules
         _check_accepts_the_right(test, "\nIt passed before: does your data change?")
     return f"Your test accepts the right modules and rejects all {len(wrong)} wrong ones."
 
@@ -100,7 +100,7 @@ def check_wrong_by_hand(
     unbiased: Any = None,
     visible_when_new: Any = None,
 ) -> str:
-    """Check what a right and two wrong modules return for the row [1, 3].
+    """Check what one right module and two wrong ones return for the row [1, 3].
 
     All of them have gamma 2 and beta 1, and eps is 0.
 

@@ -62,7 +62,7 @@ def caught(results: ArrayLike, modules: Sequence[str], tests: Sequence[str]) -> 
                 color="white",
                 ha="center",
                 va="center",
-                fontsize=11,
+                fontsize=12,
             )
     axes.set(xlim=(-0.05, len(tests)), ylim=(len(modules), -0.05))
     axes.xaxis.tick_top()

@@ -29,7 +29,7 @@ ARROW = {"linewidth": 1.5, "shrinkB": 2}  # ends just before the star that it po
 
 
 def _seen(points: Array) -> Array:
-    """Project points in space, shape `(N, 3)`, onto the page, shape `(N, 2)`."""
+    """Project 3D points, shape `(N, 3)`, onto the page, shape `(N, 2)`."""
     right = np.cos(TURN) * RIGHT + np.sin(TURN) * BACK
     back = np.cos(TURN) * BACK - np.sin(TURN) * RIGHT
     height = points @ UP * np.cos(TILT) + points @ back * np.sin(TILT)
@@ -37,7 +37,7 @@ def _seen(points: Array) -> Array:
 
 
 def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure:
-    """Draw the two steps of LayerNorm for rows of three features, in space.
+    """Draw the two steps of LayerNorm in 3D, for rows of three features.
 
     Args:
         rows: the rows, shape `(N, 3)`, at most three.
@@ -97,7 +97,7 @@ def space(rows: ArrayLike, centered: ArrayLike, normalized: ArrayLike) -> Figure
             color=MUTED,
             ha="center",
             va="center",
-            fontsize=10,
+            fontsize=11,
             path_effects=HALO,
         )
     for number, (color, marker) in enumerate(FOLLOWED[: len(before)]):
@@ -125,7 +125,7 @@ def plane(panels: Mapping[str, ArrayLike]) -> Figure:
 
     Returns:
         Panels side by side, each with the circle of radius root 3. The first three rows have
-        large markers of their own, so that you can follow them from panel to panel.
+        large, distinct markers, so that you can follow them from panel to panel.
 
     Raises:
         ValueError: there are no panels, or rows have the wrong shape.
@@ -181,7 +181,7 @@ def invariances(table: ArrayLike, changes: Sequence[str], methods: Sequence[str]
         )
     figure = Figure(figsize=(WIDTH, 0.55 + 0.5 * len(changes)))
     axes = figure.subplots()
-    cells(axes, same, ("same", "changes"), width=0.94, linewidth=1.0, fontsize=8.5)
+    cells(axes, same, ("same", "changes"), width=0.94, linewidth=1.0, fontsize=9.5)
     axes.set_xticks(range(len(methods)), methods)
     axes.set_yticks(range(len(changes)), changes)
     return figure

@@ -174,7 +174,7 @@ SCALED_EPS_MISTAKES: dict[str, float] = {
 
 @checker
 def check_scaled_eps(eps: Any = None) -> str:
-    r"""Check the epsilon for [1, 2, 3, 4] that gives the output of [107, 207, 307, 407] with 1e-5.
+    r"""Check the epsilon that gives [1, 2, 3, 4] the output of [107, 207, 307, 407] with 1e-5.
 
     Args:
         eps: one number, :math:`\epsilon / a^2`.

@@ -93,10 +93,10 @@ def process() -> Figure:
 def _draw(axes: Axes, item: _Box) -> None:
     box(axes, (item.x, item.y), item.width, 1.45, item.color)
     above = 0.28 if item.note else 0.0
-    size = 13 if item.note else 15
+    size = 14 if item.note else 16
     centered: dict[str, Any] = {"ha": "center", "va": "center"}
     axes.text(item.x, item.y + above, item.formula, fontsize=size, color=item.color, **centered)
-    axes.text(item.x, item.y - 0.42, item.note, fontsize=9.5, color=INK, **centered)
+    axes.text(item.x, item.y - 0.42, item.note, fontsize=10.5, color=INK, **centered)
 
 
 def _arrow(axes: Axes, start: _Box, end: _Box) -> None:

@@ -73,7 +73,7 @@ COUNTS: dict[str, tuple[str, int, dict[int, str]]] = {
             16: "That's one per image, as in nn.LayerNorm((3, 32, 32)).",
             16 * 3: "That's one per channel of each image. LayerNorm2d averages over channels.",
             3: "That's one per channel, as in batch normalization.",
-            3 * PER_PIXEL: "That's the number of entries. The 3 numbers of a pixel have one mean.",
+            3 * PER_PIXEL: "That's the number of entries. The 3 numbers of a pixel share one mean.",
             1: "Each pixel has its own mean. How many pixels are there, in all images?",
         },
     ),
@@ -124,7 +124,7 @@ def _over(x: ArrayLike, axes: tuple[int, ...]) -> Array:
 
 
 def mystery_a(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; finding out which is the exercise.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; your task is to find out which.
 
     Example:
         >>> mystery_a(np.zeros((2, 3, 4))).shape
@@ -134,7 +134,7 @@ def mystery_a(x: ArrayLike) -> Array:
 
 
 def mystery_b(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; finding out which is the exercise.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; your task is to find out which.
 
     Example:
         >>> mystery_b(np.zeros((2, 3, 4))).shape
@@ -144,7 +144,7 @@ def mystery_b(x: ArrayLike) -> Array:
 
 
 def mystery_c(x: ArrayLike) -> Array:
-    """Normalize `x` of shape `(N, L, D)` over some of its axes; finding out which is the exercise.
+    """Normalize `x` of shape `(N, L, D)` over some of its axes; your task is to find out which.
 
     Example:
         >>> mystery_c(np.zeros((2, 3, 4))).shape
@@ -159,12 +159,12 @@ MYSTERIES = {"A": "LD", "B": "NL", "C": "L"}
 
 @checker
 def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> str:  # noqa: N803
-    """Check over which axes the three mystery layers take their statistics.
+    """Check which axes the three mystery layers compute their statistics over.
 
     Args:
         A: the axes of `mystery_a`, as letters from N, L and D in any order, such as "D" or "LD".
-        B: those of `mystery_b`.
-        C: those of `mystery_c`.
+        B: the axes of `mystery_b`.
+        C: the axes of `mystery_c`.
 
     Example:
         >>> check_mystery(A="D")
@@ -227,7 +227,7 @@ TWICE = {
 
 @checker
 def check_twice(equal: Any = None) -> str:
-    """Check which pairs of norms give the same result as LayerNorm over D alone.
+    """Check which pairs of norms give the same result as a single LayerNorm over D.
 
     Args:
         equal: the letters of these pairs, such as "cd", in any order.

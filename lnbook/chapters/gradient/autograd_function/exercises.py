@@ -19,7 +19,7 @@ BLIND_ROW = (1.0, 2.0, 3.0, 6.0)
 
 @checker
 def check_blind_gradient(g: Any = None) -> str:
-    r"""Check an upstream gradient that overlooks one mistake and reveals another.
+    r"""Check an upstream gradient that hides one mistake and reveals another.
 
     For the row [1, 2, 3, 6] with :math:`\gamma = 1`, it must give the right
     :math:`\partial \mathcal{L} / \partial x` without the term :math:`\overline{g}`, but not
@@ -94,7 +94,7 @@ CASES = (
 
 @checker
 def check_rms_norm_function(function: Apply) -> str:
-    r"""Check RMSNorm as a custom autograd function of any `normalized_shape`.
+    r"""Check RMSNorm as a custom autograd function for any `normalized_shape`.
 
     Calls `function(x, normalized_shape, weight, eps)` in float64, with and without a weight, and
     runs PyTorch's `gradcheck` and `gradgradcheck`.

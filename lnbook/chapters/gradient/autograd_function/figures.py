@@ -36,8 +36,8 @@ def memory_bars(arrays: Mapping[str, float]) -> Figure:
     places = -np.arange(len(arrays), dtype=float)
     axes.barh(places, list(arrays.values()), height=0.42, color=COLORS["first"])
     for place, (name, value) in zip(places, arrays.items(), strict=True):
-        axes.text(0.03, place + 0.3, name, va="bottom", ha="left", fontsize=10)
-        axes.text(value + 0.05, place, f"{value:.2f}", va="center", fontsize=10)
+        axes.text(0.03, place + 0.3, name, va="bottom", ha="left", fontsize=11)
+        axes.text(value + 0.05, place, f"{value:.2f}", va="center", fontsize=11)
     axes.set(xlim=(0, 1.15 * max(arrays.values())), ylim=(places[-1] - 0.4, 0.75))
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)

@@ -128,7 +128,7 @@ def check_why(first: Any = None, second: Any = None, third: Any = None) -> str:
 
     Args:
         first: "a", "b" or "c": why the gradient with respect to x sums to zero over a row.
-        second: why the gradient for gamma is summed over the rows.
+        second: why the gradient with respect to gamma is summed over the rows.
         third: why constant statistics go unnoticed in the outputs.
 
     Example:

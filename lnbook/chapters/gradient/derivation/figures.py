@@ -54,11 +54,11 @@ def computation_graph() -> Figure:
     axes.axis("off")
     for start, end, label, place in EDGES:
         arrow(axes, *_ends(start, end), linewidth=1.4, mutation_scale=12)
-        axes.text(*place, label, color=COLORS["backward"], fontsize=12, va="center", ha="left")
+        axes.text(*place, label, color=COLORS["backward"], fontsize=13, va="center", ha="left")
     for x, y, formula, color in NODES.values():
         half = HALF_WIDTH * (1.35 if x == MAIN else 0.8)
         box(axes, (x, y), 2 * half, 2 * HALF_HEIGHT, color)
-        axes.text(x, y, formula, ha="center", va="center", fontsize=13, color=color)
+        axes.text(x, y, formula, ha="center", va="center", fontsize=14, color=color)
     return figure
 
 
@@ -112,7 +112,7 @@ def nudge(row: ArrayLike, slopes: ArrayLike) -> Figure:
                 textcoords="offset points",
                 ha="center",
                 va="bottom" if height >= 0 else "top",
-                fontsize=9.5,
+                fontsize=10.5,
             )
         low, high = min(0.0, heights.min()), max(0.0, heights.max())
         space = 0.25 * (high - low)

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 INPUTS, WIDTH, CLASSES = 8, 32, 3
 EXAMPLES, BATCH, FLIPPED = 512, 16, 0.3
-TASK, START, ORDER = range(3)  # each use of a seed has a generator of its own
+TASK, START, ORDER = range(3)  # each use of a seed has its own generator
 
 
 class Run(NamedTuple):
@@ -45,7 +45,7 @@ class Run(NamedTuple):
 def noisy_task(seed: int) -> tuple[Tensor, Tensor]:
     """Return inputs of shape (512, 8) and labels, 30 % of them drawn at random.
 
-    With random labels the gradient stays large, however long the training.
+    With random labels, the gradient stays large, no matter how long you train.
 
     Example:
         >>> inputs, labels = noisy_task(0)
@@ -62,7 +62,7 @@ def noisy_task(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def logits(weights: Sequence[Tensor], inputs: Tensor, norm: bool = True) -> Tensor:
-    """Return the outputs of the network: linear, norm, ReLU, twice, then linear.
+    """Return the outputs of the network: linear, norm and ReLU, twice, then linear.
 
     The norm has epsilon 0 and no parameters, so multiplying one of the first two matrices by a
     positive number changes nothing.
@@ -87,13 +87,13 @@ def logits(weights: Sequence[Tensor], inputs: Tensor, norm: bool = True) -> Tens
 
 
 def turn(before: Tensor, after: Tensor) -> float:
-    """Return the angle between two matrices, read as long rows, in radians.
+    """Return the angle between two matrices, flattened to vectors, in radians.
 
     Example:
         >>> round(turn(torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 3.0]])), 4)
         0.7854
     """
-    # Not the arc cosine: it loses half of the digits of a small angle.
+    # Not the arc cosine: it loses half the digits of a small angle.
     one, other = before / before.norm(), after / after.norm()
     return 2.0 * float(torch.atan2((one - other).norm(), (one + other).norm()))
 

@@ -68,7 +68,7 @@ def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
     """Draw the eigenvalues of several Jacobians in panels stacked vertically.
 
     Args:
-        eigenvalues: for each panel its title and the eigenvalues, shape `(H,)`, smallest first.
+        eigenvalues: for each panel, its title and the eigenvalues, shape `(H,)`, smallest first.
 
     Returns:
         A labeled stem for each eigenvalue. All panels have the same scale.
@@ -97,7 +97,7 @@ def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
                 xytext=(0, 7),
                 textcoords="offset points",
                 ha="center",
-                fontsize=9.5,
+                fontsize=10.5,
             )
         axes.set_title(title)
         axes.set_xticks(order)
@@ -145,7 +145,7 @@ def before_and_after(panels: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figur
     """Draw gradients before and after they pass through LayerNorm, with a panel for each gradient.
 
     Args:
-        panels: for each panel its title, the arriving gradient and the outgoing gradient, both of
+        panels: for each panel, its title, the arriving gradient and the outgoing gradient, both of
             shape `(H,)`.
 
     Returns:
@@ -191,7 +191,7 @@ def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     """Draw the norm of the gradient at each layer of deep networks.
 
     Args:
-        panels: for each panel its title and its lines. Each line has a label and log10 of the norm
+        panels: for each panel, its title and its lines. Each line has a label and log10 of the norm
             at each layer, shape `(L,)`, first layer first.
 
     Returns:
@@ -233,7 +233,7 @@ def weight_norms(norms: Mapping[str, ArrayLike]) -> Figure:
     """Draw the norm of a weight matrix during training.
 
     Args:
-        norms: for each line its label and the norms, shape `(steps + 1,)`.
+        norms: for each line, its label and the norms, shape `(steps + 1,)`.
 
     Returns:
         One line per label.

@@ -1,4 +1,4 @@
-"""Checkers of the chapter's exercises."""
+"""Checkers for the chapter's exercises."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["check_norm_packed", "check_reset", "check_survivors"]
 
 @checker
 def check_survivors(state: Any = None, candidate: Any = None) -> str:
-    """Check the expected percentage of features that depend on the start after 20 steps, p = 0.1.
+    """Check what percentage of features should depend on the start after 20 steps with p = 0.1.
 
     Args:
-        state: with dropout on the state, to a tenth of a percent.
-        candidate: with dropout on the candidate.
+        state: the percentage with dropout on the state, to a tenth of a percent.
+        candidate: the percentage with dropout on the candidate.
 
     Example:
         >>> check_survivors(state=90, candidate=100)
@@ -116,7 +116,7 @@ MISSING = {
 
 @checker
 def check_reset(letters: Any = None) -> str:
-    """Check for which formulas a reset gate near 0 takes the memory out of the candidate.
+    """Check in which formulas a reset gate near 0 removes the memory from the candidate.
 
     Args:
         letters: the letters of those formulas, such as "ab".

@@ -22,13 +22,13 @@ Array = NDArray[np.float64]
 
 PLACES = ("none", "factor", "concatenated", "per direction", "inside")
 ROWS, WIDTH, HIDDEN, LAYERS, CLASSES = 8, 8, 16, 2, 10
-WEIGHTS, BATCHES = range(2)  # each use of a seed has a generator of its own
+WEIGHTS, BATCHES = range(2)  # each use of a seed has its own generator
 
 
 class RowReader(nn.Module):
     """Bidirectional recurrent layers that read images row by row, and a linear layer.
 
-    The linear layer gets the mean of the top layer's outputs over the steps.
+    The linear layer's input is the mean of the top layer's outputs over the steps.
 
     Args:
         place: where the norms are. "none": nowhere; "concatenated": after each layer, over both
@@ -106,10 +106,10 @@ def rows_of_digits(seed: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tens
 
 
 def untrained(place: str, seed: int, cell: str = "LSTM") -> RowReader:
-    """Return a `RowReader` before training, in float64, with adjusted factors if it has them.
+    """Return a `RowReader` before training, in float64, with adjusted factors if it has any.
 
     Wherever the norms are, the biases of recurrent layers start at 0, except that the forget gates
-    of LSTMs start at 1. (PyTorch's layers would draw them.)
+    of LSTMs start at 1. (PyTorch's layers would draw them at random.)
 
     Example:
         >>> model = untrained("factor", seed=0)
@@ -131,8 +131,8 @@ def untrained(place: str, seed: int, cell: str = "LSTM") -> RowReader:
 def train(place: str, seed: int, cell: str = "LSTM", steps: int = 100) -> float:
     """Train a `RowReader` on the digits with Adam at a rate of 0.01, and return its test accuracy.
 
-    A seed determines the split, the initial matrices and the batches of 32 images, so runs of one
-    seed differ only in the norms. See `untrained` for the start.
+    A seed determines the split, the initial matrices and the batches of 32 images, so runs with the
+    same seed differ only in their norms. See `untrained` for the initial values.
 
     Args:
         place: where the norms are, as in `RowReader`.
@@ -167,7 +167,8 @@ def share_left(place: str, p: float, steps: int, seed: int = 0, features: int = 
     differently and share everything else.
 
     Args:
-        place: what dropout hits: the "candidate", which is about to be added, or the "state".
+        place: where dropout is applied: to the "candidate", which is about to be added, or to the
+            "state".
         p: the probability of dropping a feature.
         steps: the number of steps.
         seed: the seed of starts, masks and content.

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on the LSTM's cell."""
+"""The checkers for the chapter on the LSTM cell."""
 
 from __future__ import annotations
 
@@ -98,12 +98,13 @@ FORGETTING_MISTAKES: Mapping[str, tuple[float, float]] = {
 
 @checker
 def check_forgetting(ba: Any = None, carried: Any = None) -> str:
-    """Check how much of the start two cells keep over 200 steps with open forget gates.
+    """Check how much of their initial state two cells keep over 200 steps with open forget gates.
 
-    The content of each step has variance 0.1, the start has variance 1.
+    The content added at each step has variance 0.1, and the start has variance 1.
 
     Args:
-        ba: the share of the start in the normalized state of Ba's cell; 2 percent off is fine.
+        ba: the share of the initial state in the normalized state of Ba's cell; 2 percent off is
+            fine.
         carried: the same for the cell that carries its normalized state.
 
     Example:
@@ -181,7 +182,7 @@ NORM_MISTAKES: Mapping[str, Norm] = {
 
 @checker
 def check_norm_each_gate(function: Norm) -> str:
-    """Check a function that normalizes the four gates with one call of `layer_norm`.
+    """Check a function that normalizes the four gates with one call to `layer_norm`.
 
     Calls `function(a, weight, bias)` with random tensors in float64 and counts the calls to
     PyTorch's norms.

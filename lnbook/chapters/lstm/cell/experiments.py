@@ -1,4 +1,4 @@
-"""The experiments of the chapter on the LSTM's cell.
+"""The experiments for the chapter on the LSTM cell.
 
 All runs use float64, and their random numbers come from NumPy, so they're the same on every
 processor. Nothing is trained: all weights have their initial values.
@@ -31,10 +31,10 @@ class Carry:
     """How a cell state develops along a sequence. Index 0 is the start; shape `(steps + 1,)`.
 
     Attributes:
-        size: the standard deviation of the cell state over its features, averaged over examples.
+        size: the standard deviation of the cell state across its features, averaged over examples.
         share: the distance between the normalized cell states of two runs with different starts,
             relative to that distance at the start.
-        kept: the same for the cell states as they're carried, without the normalization.
+        kept: the same for the cell states as they're carried over, without normalization.
 
     Example:
         >>> run = carry("ba", forget_bias=1.0, steps=3)
@@ -49,11 +49,11 @@ class Carry:
 
 @torch.no_grad()
 def carry(variant: str, forget_bias: float, seed: int = 0, steps: int = 200) -> Carry:
-    """Run a cell from two random cell states along the same random inputs.
+    """Run a cell from two random cell states on the same random inputs.
 
     The cell has 8 inputs, 32 features and no feedback: its `weight_hh` is 0, so it can remember
     only through its cell state. Inputs and first cell states are standard normal, for 8 examples.
-    All random numbers depend on `seed` alone and are the same for all variants.
+    All random numbers depend only on `seed` and are the same for all variants.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
@@ -62,7 +62,8 @@ def carry(variant: str, forget_bias: float, seed: int = 0, steps: int = 200) -> 
         steps: the number of steps, at least 0.
 
     Returns:
-        What's left of the first cell state, and its size, before the first step and after each.
+        What's left of the first cell state, and its size, before the first step and after each
+        step.
 
     Raises:
         ValueError: the variant is unknown.
@@ -96,9 +97,9 @@ class Spread:
     """Standard deviations over a batch at each step, averaged over features; shape `(L,)`.
 
     Attributes:
-        from_input: of the inputs' contribution to the gates, before its norm.
-        from_hidden: of the hidden state's contribution to the gates, before its norm.
-        cell: of the cell state.
+        from_input: those of the inputs' contribution to the gates, before its norm.
+        from_hidden: those of the hidden state's contribution to the gates, before its norm.
+        cell: those of the cell state.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -121,8 +122,8 @@ def spread_over_batch(sequences: Tensor, gain: float = 0.1, seed: int = 0) -> Sp
         c' = \sigma(f) \odot c + \sigma(i) \odot \tanh(g), \qquad
         h' = \sigma(o) \odot \tanh(\operatorname{BN}(c'; \gamma))
 
-    Each norm takes the mean and variance over the batch at its own step. There are 32 features;
-    the bias of the forget gate is 1, the others are 0. Source: Cooijmans et al. 2017.
+    Each norm computes the mean and variance over the batch at its own step. There are 32 features;
+    the bias of the forget gate is 1, and the other biases are 0. Source: Cooijmans et al. 2017.
 
     Args:
         sequences: inputs, float64 of shape `(L, N, D)`.

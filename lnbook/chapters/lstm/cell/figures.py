@@ -1,4 +1,4 @@
-"""The figures of the chapter on the LSTM's cell."""
+"""The figures for the chapter on the LSTM cell."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def cell() -> Figure:
         line, weight = (2.4, "bold") if color == COLORS["layer_norm"] else (1.4, "normal")
         box(axes, (x, y), 2 * half, 2 * HALF_HEIGHT, color, rounding=0.22, linewidth=line)
         axes.text(
-            x, y, formula, ha="center", va="center", fontsize=11.5, color=color, weight=weight
+            x, y, formula, ha="center", va="center", fontsize=12.5, color=color, weight=weight
         )
     for x, y, sign in CIRCLES.values():
         axes.add_patch(Circle((x, y), RADIUS, facecolor="white", edgecolor=INK, linewidth=1.4))
-        axes.text(x, y - 0.03, sign, ha="center", va="center", fontsize=13, color=INK)
-    axes.text(1.3, -0.3, "carried on,", ha="center", va="center", fontsize=10, color=INK)
-    axes.text(1.3, -0.9, "unchanged", ha="center", va="center", fontsize=10, color=INK)
+        axes.text(x, y - 0.03, sign, ha="center", va="center", fontsize=14, color=INK)
+    axes.text(1.3, -0.3, "carried on,", ha="center", va="center", fontsize=11, color=INK)
+    axes.text(1.3, -0.9, "unchanged", ha="center", va="center", fontsize=11, color=INK)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on training LSTMs."""
+"""The checkers for the chapter on training LSTMs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ FIRST, BETA_1, BETA_2 = 1e12, 0.9, 0.999
 def check_contrast(answer: Any = None) -> str:
     r"""Check by what factor white exceeds the faintest gray after Ba's norm.
 
-    One input feature `x`, weights of standard deviation :math:`\sqrt{1/3}`, eps 1e-5: the norm
-    of :math:`W_x x` has the standard deviation :math:`x s / \sqrt{x^2 s^2 + \epsilon}`.
+    With one input feature `x`, weights with standard deviation :math:`\sqrt{1/3}` and an eps of
+    1e-5, the norm of :math:`W_x x` has the standard deviation :math:`x s / \sqrt{x^2 s^2 +
+    \epsilon}`.
 
     Args:
         answer: the standard deviation for x = 1, divided by the one for x = 1/16, to four decimals.
@@ -69,7 +70,7 @@ SHADES_WRONG = {
 
 @checker
 def check_shades(letters: Any = None) -> str:
-    """Check which inputs let Ba's cell tell the shades of a pixel apart.
+    """Check which inputs let Ba's cell tell a pixel's shades apart.
 
     Args:
         letters: all that apply, as a string such as "ac" or as a list of letters.
@@ -124,7 +125,7 @@ def check_clip(function: Clip) -> str:
     """Check a function that clips gradients by their joint norm.
 
     Calls `function(gradients, largest)` with three tensors whose joint norm is above `largest`
-    once and below it once.
+    in one call and below it in the other.
 
     Args:
         function: returns the clipped gradients, tensors of the same shapes in the same order.

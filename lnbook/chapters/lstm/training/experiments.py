@@ -1,4 +1,4 @@
-"""The experiments of the chapter on training LSTMs: two tasks, and gradients through time.
+"""The experiments for the chapter on training LSTMs: two tasks, and gradients through time.
 
 All random numbers come from NumPy, and each use of a seed has its own generator: two variants with
 the same seed start from the same matrices and see the same batches. Runs are in float64 unless you
@@ -112,7 +112,7 @@ def adding(seed: int = 0, length: int = 50) -> Task:
         length: steps per sequence, L, at least 2.
 
     Raises:
-        ValueError: when sequences are drawn, if `length` is below 2.
+        ValueError: `length` is below 2; raised only when sequences are drawn.
 
     Example:
         >>> task = adding(length=6)
@@ -136,7 +136,7 @@ def digits(seed: int = 0, form: str = "pixels") -> Task:
 
     Args:
         seed: the seed of the split and of the order of the images.
-        form: "pixels" for the pixel alone, from 0 to 1; "binary" for 1 where it is above 0;
+        form: "pixels" for just the pixel, from 0 to 1; "binary" for 1 where it is above 0;
             "with a constant" for the pixel and, as a second feature, 1 at every step.
 
     Raises:
@@ -247,7 +247,7 @@ def train(
         batch_size: sequences per batch.
         every: test after this many updates; 0 to test once, at the end.
         clip: the largest norm allowed for the gradient of all parameters; None for no limit.
-        dtype: of the model and the sequences.
+        dtype: the dtype of the model and the sequences.
 
     Returns:
         The model and its scores.
@@ -284,14 +284,16 @@ def _cast(part: Tensor, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True)
 class Norms:
-    """Norms at each step of a sequence, medians over the examples; each of shape `(L,)`.
+    """Norms at each step of a sequence, as medians over the examples; each of shape `(L,)`.
 
     Attributes:
-        hidden: of the hidden state.
-        cell: of the cell state.
-        hidden_gradient: of the gradient of an example's loss with respect to its hidden state.
-        cell_gradient: of the gradient of an example's loss with respect to its cell state, through
-            everything that depends on it, including the hidden state of the same step.
+        hidden: the norms of the hidden state.
+        cell: the norms of the cell state.
+        hidden_gradient: the norms of the gradient of an example's loss with respect to its hidden
+            state.
+        cell_gradient: the norms of the gradient of an example's loss with respect to its cell
+            state, through everything that depends on it, including the hidden state of the same
+            step.
 
     Example:
         >>> norms = norms_over_steps(LastStep(2, 4, 1, None).double(), adding(length=5))
@@ -309,7 +311,7 @@ def norms_over_steps(model: LastStep, task: Task, examples: int = 100) -> Norms:
     """Run a model forward and backward, and measure its states and their gradients.
 
     Args:
-        model: as `train` returns it.
+        model: a model, as `train` returns it.
         task: the task that provides test sequences and the loss.
         examples: how many of the test sequences to use.
 
@@ -328,7 +330,7 @@ def norms_over_steps(model: LastStep, task: Task, examples: int = 100) -> Norms:
     states: list[tuple[Tensor, Tensor]] = []
     for x_t in x.unbind(1):
         states.append(cell(x_t, states[-1] if states else None))
-    # A sum over the examples, so that each of them keeps its own gradient.
+    # A sum over the examples, so that each keeps its own gradient.
     loss = len(x) * task.loss(model.out(states[-1][0]), y)
     columns = []
     for tensors in zip(*states, strict=True):

@@ -1,4 +1,4 @@
-"""The figures of the chapter on training LSTMs."""
+"""The figures for the chapter on training LSTMs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def curves(
     """Draw how scores change over the updates.
 
     Args:
-        panels: for each panel its title, and for each line its name, the updates `(T,)` and the
+        panels: for each panel, its title; for each line in it, its name, the updates `(T,)` and the
             scores `(S, T)` of all seeds.
         label: the name of the score.
         log: whether the scale of scores is logarithmic.
@@ -84,8 +84,8 @@ def by_rate(
     """Draw scores against the learning rate.
 
     Args:
-        panels: for each panel the name of its score, and for each line its name and, by
-            learning rate, the scores of all seeds, `(S,)`.
+        panels: for each panel, the name of its score; for each line in it, its name and the scores
+            of all seeds by learning rate, `(S,)`.
         log: the panels that show scores on a logarithmic scale.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Checkers of the chapter's exercises."""
+"""Checkers for the chapter's exercises."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def check_passes(formula: Any = None, kernel: Any = None) -> str:
         },
         otherwise="kernel: count the trips to memory, not those to the cache.",
     )
-    return "Six times less to move: that's all that can be gained, if memory is the limit."
+    return (
+        "Six times less to move, not counting what stores read. If memory is the limit, that's "
+        "about what can be gained."
+    )
 
 
 RmsKernel = Callable[[Array, Array, float, Array], Any]
@@ -139,7 +142,7 @@ def check_reproducible(**answers: Any) -> str:
     """Check which ways to sum the gradient of gamma give the same bits every time.
 
     Args:
-        answers: for a, b, c and d one of "wrong", "varies" and "same".
+        answers: for each of a, b, c and d, one of "wrong", "varies" and "same".
 
     Example:
         >>> check_reproducible(a="same", b="varies", c="same", d="varies")

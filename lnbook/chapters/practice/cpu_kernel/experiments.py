@@ -1,7 +1,7 @@
 """The chapter's kernels, for its benchmark.
 
-The chapter defines the same functions in its cells; a test keeps the two alike. Nothing compiles
-before it's called.
+The chapter defines the same functions in its cells; a test checks that they stay the same. Nothing
+is compiled until it's called.
 """
 
 # mypy: ignore-errors

@@ -20,7 +20,7 @@ def steps(panels: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Fig
     """Draw how long each version took, relative to PyTorch's kernel.
 
     Args:
-        panels: a title for each panel, and in it for each version the median ratio and the ends of
+        panels: a title for each panel and, for each version in it, the median ratio and the ends of
             its range.
 
     Returns:
@@ -52,12 +52,12 @@ def steps(panels: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Fig
         axes.minorticks_off()
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x")
-    figure.supxlabel("time, relative to nn.LayerNorm", fontsize=10)
+    figure.supxlabel("time, relative to nn.LayerNorm", fontsize=11)
     return figure
 
 
 def partial_sums(blocks: int, height: int, features: int) -> Figure:
-    """Draw how blocks of rows add up the gradient of gamma separately.
+    """Draw how each block of rows adds up its own part of the gradient of gamma.
 
     Args:
         blocks: number of blocks, from 2 to 4.

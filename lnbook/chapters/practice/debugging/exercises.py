@@ -1,4 +1,4 @@
-"""Checkers of the chapter's exercises."""
+"""Checkers for the chapter's exercises."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _mistakes(right: float) -> dict[str, Any]:
 
 @checker
 def check_tolerances(worst: Any = None, likely: Any = None) -> str:
-    r"""Check how far rounding the mean can move a normalized row.
+    r"""Check how much the rounding of the mean can change a normalized row.
 
     .. math::
         n u \, \overline{|x|} / \sigma \qquad\text{and}\qquad \sqrt{n}\, u \, \overline{|x|}/\sigma
@@ -43,7 +43,7 @@ def check_tolerances(worst: Any = None, likely: Any = None) -> str:
     The row has 4,096 numbers in float32, of size 2 on average, with a standard deviation of 0.1.
 
     Args:
-        worst: the bound for any order of adding.
+        worst: the bound for any order of addition.
         likely: the same with the square root of the number of additions.
 
     Example:
@@ -123,10 +123,10 @@ CAUSES = {
 
 @checker
 def check_reports(**answers: Any) -> str:
-    """Check which cause belongs to which report of `first_nonfinite`.
+    """Check the causes given for six reports from `first_nonfinite`.
 
     Args:
-        answers: for the reports a to f one of "data", "last step", "loss scale", "mask",
+        answers: for each of the reports a to f, one of "data", "last step", "loss scale", "mask",
             "overflow" and "root".
 
     Example:

@@ -33,7 +33,8 @@ def growing_stack(rng: np.random.Generator, factor: float = 4.0) -> nn.Sequentia
 
     Args:
         rng: draws the weights.
-        factor: by how much the branches of a block are larger than those of the previous one.
+        factor: the factor by which the branches of a block are larger than those of the previous
+            one.
 
     Returns:
         Blocks of width 32 in evaluation mode, in float32.
@@ -70,7 +71,7 @@ def _in_pairs(x: Single) -> Single:
     return x[..., 0]
 
 
-#: Three orders of adding the numbers of a row in float32, whose roundings are the same everywhere:
+#: Three orders for adding the numbers in a row in float32. They round the same way everywhere:
 #: one by one; in 16 partial sums that are then added in pairs; and neighbors first, then their
 #: sums, and so on.
 ORDERS: dict[str, Callable[[Single], Single]] = {
@@ -81,7 +82,7 @@ ORDERS: dict[str, Callable[[Single], Single]] = {
 
 
 def sum_errors(lengths: ArrayLike, rows: int, rng: np.random.Generator) -> dict[str, Array]:
-    r"""Return the rounding errors of sums for each order of adding.
+    r"""Return the rounding errors of sums for each order of addition.
 
     The numbers are uniform between 0 and 1, in float32. The exact sum is computed in float64.
 
@@ -91,7 +92,7 @@ def sum_errors(lengths: ArrayLike, rows: int, rng: np.random.Generator) -> dict[
         rng: draws the numbers.
 
     Returns:
-        For each of `ORDERS` the largest error, relative to the sum and in units of
+        For each of `ORDERS`, the largest error, relative to the sum and in units of
         :math:`u = 2^{-24}`, shape `(K,)`.
 
     Example:
@@ -110,7 +111,7 @@ def sum_errors(lengths: ArrayLike, rows: int, rng: np.random.Generator) -> dict[
 
 
 def layer_norm_in_order(x: Tensor, order: str, eps: float = 1e-5, ddof: int = 0) -> Tensor:
-    r"""Compute LayerNorm in float32 with a given order of adding, like a kernel of another machine.
+    r"""Compute LayerNorm in float32 with a given order of addition, like another machine's kernel.
 
     .. math::
         y = \frac{x - \mu}{\sqrt{v + \epsilon}}
@@ -146,14 +147,14 @@ def tolerances(
             + \underbrace{2 \left(\left(\tfrac{k}{2} + 6\right) u + u'\right)}_{\text{rtol}} |y|
 
     with the unit roundoff :math:`u` of float32 (of float64 for rows in float64), the unit roundoff
-    :math:`u'` of the output's dtype, and :math:`k` roundings per number in a sum. For
-    :math:`\gamma = 1`, :math:`\beta = 0`.
+    :math:`u'` of the output's dtype, and :math:`k` roundings per number in a sum. They hold for
+    :math:`\gamma = 1` and :math:`\beta = 0`.
 
     Args:
         x: the rows, of shape `(*, H)`.
         eps: the layer's epsilon.
         dtype: the dtype of the output.
-        steps: :math:`k`; H if None, which no order of adding exceeds.
+        steps: :math:`k`; H if None, which no order of addition exceeds.
 
     Returns:
         atol and rtol, the part that doesn't depend on the output and the part relative to it.

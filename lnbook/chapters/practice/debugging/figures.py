@@ -65,7 +65,7 @@ def rounding(
 
     Args:
         lengths: how many numbers are added, shape `(K,)`.
-        errors: for each order of adding, its errors in units of the unit roundoff, shape `(K,)`.
+        errors: for each order of addition, its errors in units of the unit roundoff, shape `(K,)`.
         bounds: for each bound, its values, shape `(K,)`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Checkers of the chapter's exercises."""
+"""Checkers for the chapter's exercises."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def check_steps(up: Any = None, down: Any = None) -> str:
     """Check the largest steps from 1 that bfloat16 rounds away.
 
     Args:
-        up: for a step above 1.
-        down: for a step below 1.
+        up: the largest step above 1.
+        down: the largest step below 1.
 
     Example:
         >>> check_steps(up=2**-7, down=2**-9)
@@ -118,7 +118,7 @@ WHICH = {
 
 @checker
 def check_which(a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None) -> str:
-    """Check what moves in five treatments.
+    """Check which parameters change with five fine-tuning methods.
 
     Args:
         a: "both", "beta" or "none", like the others.

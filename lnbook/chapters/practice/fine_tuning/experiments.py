@@ -57,7 +57,7 @@ RANK = 2
 
 
 class Classifier(nn.Module):
-    """A Pre-LN transformer over 16 patches of a digit, and a linear head on the mean token.
+    """A Pre-LN transformer over 16 patches of a digit, with a linear head on the mean token.
 
     Example:
         >>> Classifier()(torch.zeros(3, 64)).shape
@@ -94,7 +94,8 @@ class LowRank(nn.Module):
     .. math::
         W \leftarrow W + B A, \qquad A \in \mathbb{R}^{r \times n}, \; B \in \mathbb{R}^{m \times r}
 
-    Source: Hu et al. 2022, with a scale of 1. It's a parametrization, so the layer stays as it is.
+    Source: Hu et al. 2022, with a scale of 1. It's a parametrization, so the layer itself doesn't
+    change.
 
     Args:
         weight: the matrix, of shape `(m, n)`.
@@ -176,7 +177,7 @@ def _loss(model: nn.Module, batch: Batch) -> Tensor:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, batch: Batch) -> float:
-    """Return the share of images that the model assigns to their class.
+    """Return the fraction of images that the model classifies correctly.
 
     Example:
         >>> accuracy(nn.Identity(), (torch.eye(2), torch.tensor([0, 0])))
@@ -229,7 +230,7 @@ def trainable(
         seed: determines LoRA's matrices and the random choice.
 
     Returns:
-        The trained parameters by name, and masks for those of which only a part is trained.
+        The trained parameters by name, and masks for those that are trained only in part.
 
     Raises:
         ValueError: `method` isn't one of these.
@@ -280,7 +281,7 @@ class Tuned(NamedTuple):
     """The result of a fine-tuning run.
 
     Attributes:
-        model: after the last step.
+        model: the model after the last step.
         parameters: how many numbers were trained.
         validation: accuracy on validation images of the new digits.
         test: accuracy on test images of the new digits.
@@ -304,7 +305,7 @@ def fine_tune(start: Classifier, method: str, seed: int, *, lr: float, steps: in
     Args:
         start: the model, pretrained or not.
         method: one of `METHODS`.
-        seed: determines the images, the new head, the batches, and what the method draws.
+        seed: determines the images, the new head, the batches, and the method's random choices.
         lr: the learning rate.
         steps: the number of steps.
 

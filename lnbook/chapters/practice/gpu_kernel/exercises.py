@@ -1,4 +1,4 @@
-"""The checkers of the chapter on GPU kernels."""
+"""The checkers for the chapter on GPU kernels."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check_rms_kernel(kernel: Any) -> str:
         raise NotYet("Your function isn't a kernel yet: put `@triton.jit` above it.")
     rng = np.random.default_rng(8)
     x, weight = rng.normal(1.0, 2.0, (ROWS, NARROW)), rng.normal(size=NARROW)
-    # Beyond the matrix there's NaN to read, and a guard that nobody may overwrite.
+    # Beyond the matrix, the input is NaN, and the output has a guard that must stay as it is.
     memory = torch.full((ROWS * NARROW + 2,), torch.nan, dtype=torch.float64)
     memory[: ROWS * NARROW] = torch.tensor(x).flatten()
     target = torch.full_like(memory, GUARD)

@@ -32,7 +32,7 @@ RECORD = "practice/gpu_kernel/norms"
 
 
 class NoTritonError(ImportError):
-    """Triton is missing, or was imported too early. Notebooks show the message alone.
+    """Triton is missing, or was imported too early. Notebooks show only the message.
 
     Example:
         >>> NoTritonError("no Triton here")._render_traceback_()
@@ -83,11 +83,11 @@ def _careless(
 
 
 def careless_scale(widths: Sequence[int], mean: float, deviation: float) -> NDArray[np.float64]:
-    r"""Return how large the outputs of a careless LayerNorm kernel are, for rows of some widths.
+    r"""Return how large the outputs of a careless LayerNorm kernel are, for rows of several widths.
 
     Args:
         widths: the widths, each at least 2.
-        mean: of each row.
+        mean: the mean of each row.
         deviation: the standard deviation of each row.
 
     Returns:
@@ -112,8 +112,9 @@ def careless_scale(widths: Sequence[int], mean: float, deviation: float) -> NDAr
     return np.array(found)
 
 
-# Run in a process of its own, since this one interprets. Prints which instructions of the kernel
-# access the GPU's memory: for each array, how many loads or stores of how many bytes.
+# Runs in a separate process, because the main process uses Triton's interpreter. Prints which
+# instructions of the kernel access the GPU's memory: for each array, how many loads or stores of
+# how many bytes.
 COMPILE = """
 import json, re, sys
 import triton, triton.language as tl
@@ -145,10 +146,10 @@ print(json.dumps({"loads": vectors.count("ld"), "stores": vectors.count("st"), "
 def compiled_accesses(width: int) -> dict[str, int]:
     """Compile the LayerNorm kernel of lnbook for an H100, and count how it accesses memory.
 
-    That needs no GPU. The kernel has a weight and a bias, and float32 numbers.
+    This doesn't need a GPU. The kernel has a weight and a bias, and uses float32.
 
     Args:
-        width: of a row, a power of two of at least 1024.
+        width: the width of a row, a power of two of at least 1024.
 
     Returns:
         "loads" and "stores", the instructions of each thread that move four numbers between its
@@ -194,7 +195,7 @@ def read_record() -> measurements.Record | None:
 def gpu_times(
     record: measurements.Record, norm: str, passes: str, dtype: str
 ) -> dict[int, tuple[float, float, float]]:
-    """Return what a record says about the Triton kernel of one norm and pass, for each width.
+    """Return what a record says about the Triton kernel for one norm and pass, for each width.
 
     Args:
         record: measured by `benchmarks.practice.gpu_kernel.norms`.
@@ -203,7 +204,7 @@ def gpu_times(
         dtype: for example "bfloat16".
 
     Returns:
-        For each width its time as a multiple of PyTorch's and of that of `torch.compile`, and the
+        For each width, its time as a multiple of PyTorch's and of `torch.compile`'s, and the
         fraction of a copy's bandwidth that it reaches.
 
     Example:

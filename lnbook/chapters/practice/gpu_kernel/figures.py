@@ -1,4 +1,4 @@
-"""The figures of the chapter on GPU kernels."""
+"""The figures for the chapter on GPU kernels."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def programs(rows: int, width: int, block: int) -> Figure:
     """Draw which program works on which elements of a matrix.
 
     Args:
-        rows: of the matrix, one per program.
+        rows: number of rows, one per program.
         width: elements in a row.
         block: elements in a program's block, at least `width`.
 
@@ -96,10 +96,10 @@ def programs(rows: int, width: int, block: int) -> Figure:
 
 
 def two_stages(rows: int, width: int, count: int, tile: int) -> Figure:
-    """Draw who adds up what in the two stages of the parameter gradients.
+    """Draw which program adds up what in the two stages of the parameter gradients.
 
     Args:
-        rows: of the gradients, shared by the programs of the first stage in turn.
+        rows: number of rows of gradients, which the programs of the first stage take in turn.
         width: elements in a row.
         count: how many programs the first stage has.
         tile: how many columns a program of the second stage adds up.

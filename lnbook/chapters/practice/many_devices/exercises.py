@@ -1,4 +1,4 @@
-"""Checkers of the chapter's exercises."""
+"""Checkers for the chapter's exercises."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Array = NDArray[np.float64]
 
 @checker
 def check_two_halves(mean: Any = None, variance: Any = None) -> str:
-    r"""Check mean and variance of a row whose halves lie on two devices.
+    r"""Check the mean and variance of a row whose halves are on two devices.
 
     The halves are [1, 3] and [5, 7].
 
     Args:
-        mean: of the whole row.
-        variance: of the whole row, biased.
+        mean: the mean of the whole row.
+        variance: the biased variance of the whole row.
 
     Example:
         >>> check_two_halves(mean=4, variance=1)
@@ -109,7 +109,7 @@ def check_merge(function: Callable[[Array, Array], Any]) -> str:
 WHAT = ("nothing", "sum", "average")
 RIGHT = {"a": "average", "b": "sum", "c": "nothing", "d": "nothing"}
 WHY = {
-    "a": "Each device's loss is a mean over its own images, not over all.",
+    "a": "Each device's loss is a mean over its own images, not over all of the images.",
     "b": "Each device has only its own tokens' gradients, but the loss sums over all tokens.",
     "c": "Every device has computed the norm of all tokens and has the whole gradient already.",
     "d": "Each device owns its own part of gamma, and no other device has that part.",
@@ -121,11 +121,11 @@ def check_reductions(**answers: Any) -> str:
     """Check what to do with the gradient of gamma in four ways to split a model.
 
     Args:
-        answers: for a, b, c and d one of "nothing", "sum" or "average".
+        answers: for each of a, b, c and d, one of "nothing", "sum" or "average".
 
     Example:
         >>> check_reductions(a="sum", b="sum", c="nothing", d="nothing")
-        Not yet. a: Each device's loss is a mean over its own images, not over all.
+        Not yet. a: Each device's loss is a mean over its own images, not over all of the images.
     """
     for letter, right in RIGHT.items():
         judge_choice(answers.get(letter), letter, WHAT, right, WHY[letter])

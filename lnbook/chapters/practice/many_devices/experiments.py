@@ -43,7 +43,7 @@ def run_on(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         store = (Path(folder) / "store").as_uri()
         calls = (delayed(_on_rank)(function, rank, size, store, args) for rank in range(size))
-        # Each process waits for the others, so all calls have to be under way at once.
+        # Each process waits for the others, so all calls have to run at the same time.
         results: list[Any] = Parallel(n_jobs=size, batch_size=1, pre_dispatch="all")(calls)
     return results
 
@@ -53,7 +53,7 @@ def _on_rank(
 ) -> Any:
     torch.set_num_threads(1)
     loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
-    if loopback:  # else gloo looks up the machine's own name, which some machines can't resolve
+    if loopback:  # gloo's default looks up the machine's name, which some machines can't resolve
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
     try:

@@ -17,10 +17,10 @@ DEVICES = ("first", "second", "third", "fourth")
 
 
 def splits(owners: Mapping[str, ArrayLike], labels: list[str]) -> Figure:
-    """Draw who holds which entries of a batch, with one token framed.
+    """Draw which device has which entries of a batch, with one token framed.
 
     Args:
-        owners: for each panel its title, and the device of each entry: whole numbers from 0 to 3 of
+        owners: for each panel, its title and the device of each entry: whole numbers from 0 to 3 of
             shape `(tokens, features)`, the same in each panel.
         labels: the name of each token.
 
@@ -61,7 +61,7 @@ def splits(owners: Mapping[str, ArrayLike], labels: list[str]) -> Figure:
                     alpha=0.45,
                 )
             )
-            axes.text(column, row, f"{device + 1}", ha="center", va="center", fontsize=9)
+            axes.text(column, row, f"{device + 1}", ha="center", va="center", fontsize=10)
         axes.add_patch(Rectangle((-0.5, 0.5), columns, 1, fill=False, edgecolor=INK, linewidth=2.2))
         axes.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6), title=title)
         axes.set_xticks([])

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on myths about LayerNorm."""
+"""The checkers for the chapter on myths about LayerNorm."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_verdicts(**answers: Any) -> str:
         Not yet. 6 of 7 are right. b: a bias of [1, 0, 0, 0] has an effect. Which bias has none?
     """
     if unknown := sorted(set(answers) - set(STATEMENTS)):
-        raise NotYet(f"There is no statement {', '.join(unknown)}. They go from a to g.")
+        raise NotYet(f"There's no statement {', '.join(unknown)}. The statements go from a to g.")
     if missing := [name for name in STATEMENTS if answers.get(name, ...) in (..., None)]:
         raise NotYet(f"Your answer to {', '.join(missing)} is still missing.")
     for name in STATEMENTS:
@@ -111,7 +111,7 @@ def check_order(x: Any = None, gamma: Any = None) -> str:
 
 
 def _rows(rng: np.random.Generator) -> Array:
-    """Rows of ordinary, small and no spread."""
+    """Rows with an ordinary spread, a small spread and no spread."""
     pattern: Array = rng.normal(1.0, 1.0, size=(4, 6))
     pattern -= pattern.mean(axis=1, keepdims=True)
     pattern *= np.array([[1.0], [0.1], [3e-3], [0.0]])

@@ -1,4 +1,4 @@
-"""The figure of the chapter on myths about LayerNorm."""
+"""The figure for the chapter on myths about LayerNorm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 3
 
 
 def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
-    """Draw how far each feature moves the output of several normalizations.
+    """Draw how much each feature changes the output of several normalizations.
 
     Args:
         lines: for each of up to three names, one positive number per feature.
@@ -56,7 +56,7 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
     axes.set_yscale("log")
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xticks(places, list(features))
-    axes.set(xlabel="range of the feature", ylabel="change of the output")
+    axes.set(xlabel="range of the feature", ylabel="change in the output")
     axes.set_ylim(top=10 * max(values.max() for values in drawn.values()))
     axes.grid(axis="y")
     axes.legend(loc="upper left", ncols=len(drawn), columnspacing=1.2, handlelength=1.6)

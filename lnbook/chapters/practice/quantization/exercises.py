@@ -1,4 +1,4 @@
-"""Checkers of the chapter's exercises."""
+"""Checkers for the chapter's exercises."""
 
 from __future__ import annotations
 

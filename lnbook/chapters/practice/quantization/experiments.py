@@ -162,7 +162,7 @@ def fold_(model: CausalLanguageModel) -> CausalLanguageModel:
 
 @torch.no_grad()
 def smooth_(model: CausalLanguageModel, x: Tensor, alpha: float = 0.5) -> CausalLanguageModel:
-    r"""Divide the output of each norm by a factor for each feature, and multiply its reader by it.
+    r"""Divide each norm's output by a factor per feature, and move that factor into its reader.
 
     .. math::
         s_i = \frac{(\max |y_i|)^\alpha}{(\max_j |W_{ji}|)^{1 - \alpha}}
@@ -171,9 +171,9 @@ def smooth_(model: CausalLanguageModel, x: Tensor, alpha: float = 0.5) -> Causal
 
     Args:
         model: a Pre-LN model with LayerNorms; changed in place.
-        x: characters on which the largest outputs are measured, shape `(N, L)`.
-        alpha: where the differences between features end up: with 1, all of them in the weights;
-            with 0, all of them in the outputs.
+        x: the characters used to measure the largest outputs, shape `(N, L)`.
+        alpha: where the differences between features end up: all in the weights with 1, all in the
+            norms' outputs with 0.
 
     Returns:
         `model`.
@@ -309,7 +309,7 @@ def principal_basis(rows: Tensor) -> Tensor:
 
 @torch.no_grad()
 def norm_tensors(model: CausalLanguageModel, x: Tensor) -> dict[str, list[Tensor]]:
-    r"""Return what every norm reads, its normalized rows, and what it outputs.
+    r"""Return each norm's input, its normalized rows and its output.
 
     Args:
         model: a Pre-LN model.
@@ -361,7 +361,7 @@ def quantized(
         bits: how many bits an integer has.
         fine: a scale for each token and for each row of a matrix, not only one for each tensor.
         outputs: whether the outputs of the norms are quantized.
-        inputs: whether what the norms read is quantized.
+        inputs: whether the norms' inputs are quantized.
         weights: whether the matrices that read the norms are quantized.
         statistics: whether the norms compute their means and variances from quantized inputs, but
             normalize the exact ones.
@@ -436,15 +436,16 @@ def versions(
 def product_error(
     model: CausalLanguageModel, x: Tensor, *, bits: int = 8, fine: bool = False
 ) -> float:
-    r"""Return the relative error of the linear layer after each norm, mean over the norms.
+    r"""Return the relative error of the linear layer after each norm, averaged over the norms.
 
-    Outputs of norms and matrices are quantized; what the norms read and the biases are exact.
+    The norms' outputs and the weight matrices are quantized; the norms' inputs and the biases stay
+    exact.
 
     .. math::
         \frac{\| Q(Y)\, Q(W)^\top - Y W^\top \|}{\| Y W^\top + b \|}
 
     The layer's output, :math:`Y W^\top + b`, is the same in all `versions` of a model. The product
-    alone isn't, since `fold_` moves part of it into the bias.
+    by itself isn't, since `fold_` moves part of it into the bias.
 
     Args:
         model: a Pre-LN model.
@@ -494,7 +495,7 @@ def onnx_operations(static: bool) -> list[str]:
         >>> onnx_operations(static=False)[0]
         'LayerNormalization'
     """
-    import onnx  # here, since importing these takes seconds
+    import onnx  # not at the top, because these imports take seconds
     import onnxruntime  # type: ignore[import-untyped]
     from onnxruntime import quantization
 

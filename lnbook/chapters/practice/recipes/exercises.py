@@ -1,4 +1,4 @@
-"""The checkers of the chapter with recipes."""
+"""The checkers for the chapter with recipes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATE, DECAY, STEPS = 1e-3, 0.1, 5000
 
 @checker
 def check_decayed_gain(gain: Any = None) -> str:
-    r"""Check what AdamW's decay leaves of a gain whose gradient is always 0.
+    r"""Check how much AdamW's decay leaves of a gain whose gradient is always 0.
 
     The gain starts at 1; the learning rate is 0.001, the decay 0.1, and there are 5,000 steps.
 
@@ -149,12 +149,12 @@ def _check_fold(fold: Fold, given: tuple[Array, Array, Array]) -> None:
 def _flat(fold: Fold, given: tuple[Array, Array, Array]) -> Array:
     try:
         return np.concatenate([part.ravel() for part in fold(*given)])
-    except ValueError:  # shapes that this mistake cannot have
+    except ValueError:  # shapes for which this mistake is impossible
         return np.zeros(0)
 
 
 CAUSES = ("dropped bias", "epsilon", "old gradient", "overflow", "padding", "replaced")
-# For each report its cause, and the reply to any other cause.
+# For each report, its cause and the reply to any other cause.
 REPORTS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "a": ("overflow", "In float16, what makes a normalized row 0, and what's left then?"),
@@ -171,14 +171,14 @@ REPORTS: Mapping[str, tuple[str, str]] = MappingProxyType(
 def check_causes(
     a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None
 ) -> str:
-    """Check which cause belongs to which bug report.
+    """Check the cause of each bug report.
 
     Args:
         a: the same vector for different rows, in float16.
         b: right on normal data, wrong on small embeddings.
         c: gains that never change.
         d: a mean that depends on the longest sentence.
-        e: frozen gains that move in the first step.
+        e: frozen gains that change in the first step.
         f: outputs that are off by the same vector.
 
     Each answer is "dropped bias", "epsilon", "old gradient", "overflow", "padding" or "replaced".

@@ -1,6 +1,6 @@
-"""The experiment of the recipe on weight decay: what decay does to the gains of LayerNorm.
+"""The experiment for the recipe on weight decay: what decay does to LayerNorm's gains.
 
-In float64, with random numbers from NumPy, so it's the same on every processor.
+It runs in float64 with random numbers from NumPy, so it's the same on every processor.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ def train_with_decay(
     """Train a small network with two LayerNorms on handwritten digits with AdamW.
 
     The network has two hidden layers of 32 features, each `relu(LayerNorm(W x + b))`, and a
-    linear layer to ten classes. Batches of 64, learning rate 3e-3. Initial values and batches
-    depend only on `seed`, so runs that differ only in what decays can be compared.
+    linear layer to ten classes. It's trained in batches of 64 at a learning rate of 3e-3. Initial
+    values and batches depend only on `seed`, so runs that differ only in what decays can be
+    compared.
 
     Args:
         decayed: "nothing", "matrices" (those that decay by `decay_groups`) or "everything".
@@ -63,7 +64,7 @@ def train_with_decay(
         The gains during training and the accuracy after the last step.
 
     Raises:
-        ValueError: `decayed` is none of these.
+        ValueError: `decayed` isn't one of these.
 
     Example:
         >>> train_with_decay("nothing", 0.1, steps=0).gains

@@ -1,4 +1,4 @@
-"""The figures of the chapter with recipes."""
+"""The figures for the chapter with recipes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
 
     Args:
         steps: the steps, shape `(T,)`.
-        gains: the label and the mean gains of each way to train, at most three; one row per seed,
-            shape `(S, T)`.
+        gains: the label and the mean gains of each training method, at most three; one row per
+            seed, shape `(S, T)`.
 
     Returns:
-        For each way, a line for the mean over the seeds and a band from the smallest to the
+        For each method, a line for the mean over the seeds and a band from the smallest to the
         largest; and a thin line at 1, where gains start.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on speed."""
+"""The checkers for the chapter on speed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Way = Callable[[], None]
 
 ROWS, FEATURES, ITEM = 4096, 1024, 2
 ARRAY = float(ROWS * FEATURES * ITEM)
-# What to say about wrong numbers of arrays.
+# Replies to wrong numbers of arrays.
 FORWARD_MISTAKES = {
     "that's one array. The input is read and the output is written.": 1,
     "that's one pass too many. A row that was read for its statistics is still in "
@@ -35,7 +35,7 @@ BACKWARD_MISTAKES = {
 
 @checker
 def check_rms_traffic(forward: Any = None, backward: Any = None) -> str:
-    r"""Check the least bytes that RMSNorm moves for 4096 rows of 1024 features in bfloat16.
+    r"""Check the fewest bytes that RMSNorm can move for 4096 rows of 1024 features in bfloat16.
 
     Args:
         forward: bytes of the forward pass, without the weight and the numbers per row.
@@ -240,7 +240,7 @@ class Bench:
 
 Measure = Callable[[Way, Way, Callable[[], float], int], Any]
 
-# What to say about a timer that is right as soon as certain problems are removed.
+# Replies to a timer that's right once certain problems are removed.
 TROUBLES: Mapping[str, Mapping[str, float]] = {
     "The first calls ruin it: run each program once before you measure.": {"first_call": 0.0},
     "Single interruptions ruin it: compare within a round, and take the median of these "

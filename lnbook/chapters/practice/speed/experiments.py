@@ -1,4 +1,4 @@
-"""The experiments on speed: what a computation moves and keeps, and the forms that are compared.
+"""The experiments on speed: what a computation moves and keeps, and the versions to compare.
 
 Counts of operations and bytes are the same on every machine; times are not. The LayerNorms and
 LSTMs are the versions that the chapter builds step by step. The package's own versions, which also
@@ -276,7 +276,7 @@ def blocked_backward(
         height: rows in a block, at least 1.
 
     Returns:
-        The gradients of `x`, of `weight` and of the bias.
+        The gradients of `x`, `weight` and the bias.
 
     Example:
         >>> x, mean, r = torch.tensor([[1.0, 3.0]]), torch.tensor([[2.0]]), torch.ones(1, 1)
@@ -308,7 +308,7 @@ def _check_height(height: int, function: str) -> None:
 class BlockedFunction(torch.autograd.Function):
     """`blocked_forward` and `blocked_backward` as an autograd function.
 
-    `apply(x, weight, bias, eps, height)`; it keeps the input and two numbers per row.
+    Call `apply(x, weight, bias, eps, height)`. It keeps the input and two numbers per row.
 
     Example:
         >>> one, zero = torch.ones(2), torch.zeros(2)
@@ -436,10 +436,10 @@ def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 
 
 def lstm_one_sigmoid(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
-    r"""Compute `lstm_one_norm` with one sigmoid for all gates, as tanh(a) = 2 sigmoid(2a) - 1.
+    r"""Compute `lstm_one_norm` with one sigmoid for all gates: tanh(a) = 2 sigmoid(2a) - 1.
 
-    The 2 inside goes into the gain and the shift of the candidate. Arguments and result are the
-    same as in `lstm_naive`.
+    The inner factor of 2 is absorbed into the gain and the shift of the candidate. Arguments and
+    result are the same as in `lstm_naive`.
 
     Example:
         >>> p = lstm_parameters(1, 4)
@@ -602,7 +602,10 @@ def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> d
 
 
 def _local_derivatives(kept: Kept, given_c: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the derivatives of m and h' with respect to summed inputs, and of h' to LN(m)."""
+    """Return the local derivatives of a step.
+
+    They're those of m and h' with respect to the summed inputs, and of h' with respect to LN(m).
+    """
     i, f, g, o = kept.gates.chunk(4, -1)
     local = torch.empty_like(kept.gates)
     to_i, to_f, to_g, to_o = local.chunk(4, -1)

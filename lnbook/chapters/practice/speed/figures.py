@@ -1,4 +1,4 @@
-"""The figures of the chapter on speed."""
+"""The figures for the chapter on speed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["counted_and_measured", "ratios", "roofline"]
 
 TICKS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
-# A ratio, and the two values between which the middle half of the rounds lie.
+# A ratio, and the two values between which the middle half of the rounds lies.
 Spread = tuple[float, float, float]
 
 
@@ -69,15 +69,15 @@ def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, fl
 
 
 def counted_and_measured(rows: Mapping[str, tuple[float, float]], unit: str) -> Figure:
-    """Draw what was counted and what was measured for several forms, in the same unit.
+    """Draw what was counted and what was measured for several versions, in the same unit.
 
     Args:
-        rows: for each form, its name, the count and the measurement.
-        unit: what they are multiples of.
+        rows: for each version, its name, the count and the measurement.
+        unit: what the counts and measurements are multiples of.
 
     Returns:
-        A row for each form, on a logarithmic scale: an open circle for the count, a filled square
-        for the measurement, and a line from one to the other.
+        A row for each version, on a logarithmic scale: an open circle for the count, a filled
+        square for the measurement, and a line from one to the other.
 
     Raises:
         ValueError: there are no rows.
@@ -119,19 +119,19 @@ def counted_and_measured(rows: Mapping[str, tuple[float, float]], unit: str) -> 
 
 
 def ratios(panels: Mapping[str, Mapping[str, Mapping[str, Spread]]], unit: str) -> Figure:
-    """Draw ratios with their spread: one row per form, one marker per setting.
+    """Draw ratios with their spread: one row per version, one marker per setting.
 
     Args:
         panels: the panels by title; each contains settings by name, and each setting contains
-            forms by name, with a ratio and the ends of its spread. All settings of a panel have the
-            same forms.
+            versions by name, with a ratio and the ends of its spread. All settings in a panel have
+            the same versions.
         unit: what the ratios are multiples of.
 
     Returns:
-        Panels, one below the other, on one logarithmic scale, with a line at 1.
+        Panels stacked vertically on a common logarithmic scale, with a line at 1.
 
     Raises:
-        ValueError: there are no panels, or the forms of a panel differ.
+        ValueError: there are no panels, or the settings of a panel have different versions.
 
     Example:
         >>> forms = {"native": (1.0, 1.0, 1.0), "compiled": (0.8, 0.75, 0.9)}

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on when to use LayerNorm."""
+"""The checkers for the chapter on when to use LayerNorm."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def check_choices(
         b: fine-tuning a trained BERT.
         c: a new network that transfers the style of paintings.
         d: a shallow network without a norm that trains well.
-        e: a ResNet-50 by its recipe, with 256 images per batch.
+        e: a ResNet-50 trained with its standard recipe, with 256 images per batch.
         f: a ResNet-50 with one image per GPU.
         g: a new decoder-only language model.
 
@@ -131,7 +131,7 @@ def check_choices(
 BIAS = (5.0, 2.0, -1.0)
 CENTERED = (3.0, 0.0, -3.0)
 NOTHING = (0.0, 0.0, 0.0)
-# For each norm, the shortest bias, and what to say about other answers.
+# For each norm, the shortest bias, and replies to other answers.
 BIASES: Mapping[str, tuple[tuple[float, ...], Mapping[str, tuple[float, ...]]]] = MappingProxyType(
     {
         "layer_norm": (
@@ -198,7 +198,7 @@ def _left(h: Array, p: float) -> Array:
 
 
 def _ratio(h: Array, squares: float, means: float) -> Array:
-    """What you get if you multiply the mean of the squares and the mean by these factors."""
+    """The result if you multiply the mean of the squares and the mean by these factors."""
     left: Array = h.var(axis=0) / (squares * (h**2).mean(axis=0) - (means * h.mean(axis=0)) ** 2)
     return left
 
@@ -286,7 +286,7 @@ class Block(nn.Module):
         return y
 
 
-# What to say about a block that isn't the identity, by what was set to 0.
+# Replies to a block that isn't the identity, by what was set to 0.
 NO_IDENTITY = {
     "norm1.weight": "That's the gain of the first norm. The last one ends the branch.",
     "linear2.weight": "The branch ends in a norm. It makes the bias of the last linear layer "

@@ -1,4 +1,4 @@
-"""The experiments of the chapter on when to use LayerNorm: small networks on digits.
+"""The experiments for the chapter on when to use LayerNorm: small networks on digits.
 
 Networks that differ only in their seeds are trained side by side, as one model with inputs of
 shape `(S, N, H)`, which takes a fraction of the time of training them one by one. All runs are in
@@ -183,8 +183,9 @@ def train_plain(
 ) -> Array:
     """Train plain networks on digits, with a LayerNorm before or after each ReLU, or without norms.
 
-    The hidden layers have 32 features. A seed determines weights and batches, so the three
-    places start with the same weights and see the same images. Adam, batches of 32.
+    The hidden layers have 32 features. A seed determines weights and batches, so all three kinds of
+    network start with the same weights and see the same images. They're trained with Adam in
+    batches of 32.
 
     Args:
         place: "none", "before" (linear, norm, ReLU) or "after" (linear, ReLU, norm).
@@ -243,7 +244,8 @@ def train_deep_residual(
     r"""Train deep residual networks whose branches end in a LayerNorm, from different gains.
 
     Each block computes :math:`x + \operatorname{LN}(W_2 \operatorname{relu}(W_1 x))` with 32
-    features; the stack ends with a norm and a linear layer. Adam, batches of 32 digits.
+    features; the stack ends with a norm and a linear layer. Training uses Adam and batches of 32
+    digits.
 
     Args:
         gain: the initial gamma of each branch's norm: "one", "scaled" (`depth` ** -0.5) or "zero".
@@ -314,7 +316,7 @@ def train_with_dropout(
 ) -> DropoutResult:
     """Train networks of two hidden layers on digits, with a norm and dropout in some order.
 
-    Each hidden layer is linear (64 features), ReLU and norm. Adam, batches of 32.
+    Each hidden layer is linear (64 features), ReLU and norm. Training uses Adam and batches of 32.
 
     Args:
         norm: "LN" or "BN".
@@ -378,15 +380,15 @@ def _remeasure(model: nn.Sequential, count: int) -> Array:
 
 @torch.no_grad()
 def critic_values(norm: bool, distances: Sequence[float], seeds: Sequence[int] = range(5)) -> Array:
-    """Compute the values that untrained critics give to inputs far from any training data.
+    """Compute the values that untrained critics output for inputs far from any training data.
 
-    A critic has four inputs and two hidden layers of 64 features, each linear, LayerNorm if
-    asked for, and ReLU. Its inputs are 32 normal rows times the distance.
+    A critic has four inputs and two hidden layers of 64 features, each with a linear layer, a
+    LayerNorm if requested, and a ReLU. Its inputs are 32 normal rows times the distance.
 
     Args:
         norm: whether there are norms.
         distances: K factors.
-        seeds: one critic per seed, with the same weights with and without norms.
+        seeds: one critic per seed, whose weights are the same with and without norms.
 
     Returns:
         The largest absolute value over the 32 rows, shape `(S, K)`.

@@ -1,4 +1,4 @@
-"""The figures of the chapter on when to use LayerNorm."""
+"""The figures for the chapter on when to use LayerNorm."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
     last = LINE * (1 + otherwise.count("\n")) + PAD
     total = sum(heights) + last + GAP * len(steps) + 0.06
     figure = Figure(figsize=(WIDTH, total))
-    figure.set_layout_engine("none")  # places are in inches
+    figure.set_layout_engine("none")  # positions are in inches
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, WIDTH), ylim=(0, total))
     axes.axis("off")
@@ -71,8 +71,8 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
             text,
             va="center",
             ha="left",
-            fontsize=9.5,
-            linespacing=1.25,
+            fontsize=10.5,
+            linespacing=1.05,
             color=INK,
         )
 
@@ -84,7 +84,7 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
             x + 0.07 if down else x - 0.02,
             y if down else y + 0.04,
             word,
-            fontsize=9.5,
+            fontsize=10.5,
             color=INK,
             va="center" if down else "bottom",
             ha="left" if down else "center",
@@ -126,8 +126,8 @@ def shares(percent: Mapping[str, float]) -> Figure:
     places = -np.arange(len(percent), dtype=float)
     for place, (label, value) in zip(places, percent.items(), strict=True):
         axes.barh(place, value - least, left=least, height=0.34, color=COLORS["first"])
-        axes.text(least * 1.05, place + 0.22, label, va="bottom", ha="left", fontsize=10)
-        axes.text(value * 1.12, place, f"{value:.2g} %", va="center", ha="left", fontsize=10)
+        axes.text(least * 1.05, place + 0.22, label, va="bottom", ha="left", fontsize=11)
+        axes.text(value * 1.12, place, f"{value:.2g} %", va="center", ha="left", fontsize=11)
     axes.set(xscale="log", xlim=(least, 130), ylim=(places[-1] - 0.35, 0.62))
     axes.set_xticks([10.0**k for k in range(int(np.log10(least)), 3)])
     axes.set_xticklabels([f"{10.0**k:g}" for k in range(int(np.log10(least)), 3)])
@@ -139,12 +139,12 @@ def shares(percent: Mapping[str, float]) -> Figure:
 
 
 def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], label: str) -> Figure:
-    """Draw positive values against how far away the inputs are, both on logarithmic scales.
+    """Draw positive values against the distance of the inputs, both on logarithmic scales.
 
     Args:
         lines: for each line, its label and its values, shape `(S, K)`, one row per run.
         distances: K factors that the inputs are multiplied by.
-        label: what the values are.
+        label: the label of the vertical axis.
 
     Returns:
         A line through the means for each, with a band from the smallest to the largest run.

@@ -27,7 +27,7 @@ def check_growth(factor: Any = None, left: Any = None, cure: Any = None) -> str:
     """Check what 30 layers of PyTorch's default weights do to a signal.
 
     Args:
-        factor: by how much each layer multiplies the size of the signal; two decimals are enough.
+        factor: the factor by which each layer changes the signal's size; two decimals are enough.
         left: what's left of a signal of size 1 after 30 layers; the order of magnitude is enough.
         cure: what to multiply the weights by to keep the size the same; two decimals are enough.
 
@@ -234,7 +234,7 @@ VERDICTS: Mapping[str, tuple[str, Mapping[str, str]]] = MappingProxyType(
 def check_verdicts(
     a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: Any = None, f: Any = None
 ) -> str:
-    """Check which statements the data of the chapter support or contradict.
+    """Check which statements the chapter's data support or contradict.
 
     Args:
         a: a network of 20 layers can't be trained without a norm.

@@ -36,7 +36,7 @@ class DeepNetworks(nn.Module):
 
     The weights of a hidden layer with :math:`n` inputs start with the standard deviation
     :math:`s \sqrt{2/n}`, those of the last layer with :math:`\sqrt{1/n}`; biases start at 0.
-    The norm has no parameters, so networks with and without it have the same ones.
+    The norm has no parameters, so networks with and without it have the same parameters.
 
     Args:
         kind: "no norm" or "LayerNorm".
@@ -158,7 +158,7 @@ def _batches(seeds: Sequence[int], steps: int) -> Iterator[Batch]:
 def _loss(networks: nn.Module, batch: Batch) -> Tensor:
     """The sum of the losses of all networks, so that each gets the gradient of its own loss.
 
-    A loss that's no longer finite counts as 0, so that the other networks can go on training.
+    A loss that's no longer finite counts as 0, so that the other networks can continue training.
     """
     x, y = batch
     losses = functional.cross_entropy(

@@ -83,7 +83,7 @@ def signals(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     """Draw the size of the signal after each layer, on a logarithmic scale.
 
     Args:
-        panels: a title for each panel, and in it a label for each line with the sizes for all
+        panels: a title for each panel and, for each line in it, a label and the sizes for all
             seeds, shape `(S, L + 1)`, starting with the input.
 
     Returns:
@@ -119,7 +119,7 @@ def signals(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
         *all_axes[0].get_legend_handles_labels(),
         loc="outside lower left",
         ncols=2,
-        fontsize=10,
+        fontsize=11,
         handlelength=3,
     )
     return figure
@@ -133,8 +133,8 @@ def by_rate(
     """Plot the final losses of runs against their learning rates.
 
     Args:
-        panels: a title for each panel, in it a label for each line, and in that the losses of all
-            seeds at each learning rate.
+        panels: a title for each panel and, for each line in it, a label and the losses of all seeds
+            at each learning rate.
         levels: losses to compare with, by name.
         top: losses above this, or not finite, are drawn as crosses at this height.
 
@@ -163,7 +163,7 @@ def by_rate(
             _runs(axes, label, losses, styles[label], top, shift)
         for name, level in levels.items():
             axes.axhline(level, color=MUTED, linestyle=LEVEL, linewidth=1.6)
-            axes.text(rates[0], level, name, fontsize=9.5, va="bottom", color=INK)
+            axes.text(rates[0], level, name, fontsize=10.5, va="bottom", color=INK)
         axes.set(title=title, xscale="log", ylabel="test loss")
         axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
         axes.xaxis.set_minor_locator(NullLocator())

@@ -1,8 +1,8 @@
 """A small denoiser of digits, conditioned on class and noise level in several ways.
 
-Weights, batches and noise come from NumPy, so they're the same on every processor. All runs of a
-seed see the same batches, and their models start from the same weights, except for what a variant
-changes.
+Weights, batches and noise come from NumPy, so they're the same on every processor. All runs with
+the same seed see the same batches, and their models start from the same weights, except for what a
+variant changes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# What each variant changes in a block of adaLN-Zero.
+# What each variant changes in an adaLN-Zero block.
 VARIANTS: dict[str, dict[str, Any]] = {
     "adaLN-Zero": {},
     "adaLN-Zero, default init": {"zero_init": False},
@@ -62,8 +62,8 @@ class Block(nn.Module):
     Source: Peebles and Xie 2023.
 
     Args:
-        adaptive: whether shift, scale and gate depend on the condition. Otherwise the norm has
-            parameters of its own, and so has the gate, which starts at zero.
+        adaptive: whether shift, scale and gate depend on the condition. Otherwise the norm has its
+            own parameters, and so does the gate, which starts at zero.
         gate: whether there's a gate.
         zero_init: whether shift, scale and gate start at zero.
         hidden: width of the feed-forward network.
@@ -95,7 +95,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(WIDTH, hidden), nn.GELU(), nn.Linear(hidden, WIDTH))
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        """Return the new stream, of the shape `(N, L, 32)` of `x`."""
+        """Return the new stream, with the shape of `x`, `(N, L, 32)`."""
         branches = ((self.norm1, self.attention), (self.norm2, self.mlp))
         for place, (norm, branch) in enumerate(branches):
             y = norm(x, condition) if self.adaptive else norm(x)
@@ -180,7 +180,7 @@ def _image(tokens: Tensor) -> Tensor:
 
 
 def build(variant: str, seed: int, layers: int = LAYERS) -> Denoiser:
-    """Build a denoiser in float64; with the same seed, variants share all weights they can.
+    """Build a denoiser in float64; with the same seed, variants share all the weights they can.
 
     Example:
         >>> one, other = build("adaLN-Zero", 0), build("added", 0)
@@ -215,7 +215,7 @@ def flow_loss(model: nn.Module, x: Tensor, t: Tensor, noise: Tensor, y: Tensor) 
         model: takes noisy images, noise levels and classes.
         x: images with pixels from -1 to 1, shape `(N, 64)`.
         t: noise levels from 0 (the image) to 1 (the noise), shape `(N,)`.
-        noise: of the shape of `x`.
+        noise: the noise, with the shape of `x`.
         y: classes, shape `(N,)`.
 
     Example:
@@ -231,8 +231,8 @@ class Run(NamedTuple):
     """A trained model, the steps after which it was tested, and its test losses.
 
     Attributes:
-        model: after the last step.
-        steps: numbers of steps, the last one included.
+        model: the model after the last step.
+        steps: numbers of steps, including the last one.
         losses: the test loss after each of them.
 
     Example:
@@ -258,11 +258,11 @@ def train(
 
     Args:
         variant: a name in `VARIANTS`.
-        seed: of the weights and the batches.
-        steps: how many.
+        seed: the seed of the weights and the batches.
+        steps: the number of steps.
         lr: the learning rate.
         layers: the number of blocks.
-        every: number of steps between tests; 0 for one at the end.
+        every: number of steps between tests; 0 to test only once, at the end.
 
     Example:
         >>> train("adaLN-Zero", seed=0, steps=2, layers=1, every=1).steps
@@ -317,8 +317,8 @@ def sample(
         model: a trained denoiser.
         y: classes, shape `(N,)`.
         start: the noise, shape `(N, 64)`; drawn with the seed if None.
-        seed: of the noise.
-        steps: how many.
+        seed: the seed of the noise.
+        steps: the number of steps.
 
     Returns:
         Images with pixels from about -1 to 1, shape `(N, 64)`.
@@ -345,7 +345,7 @@ def accuracy(images: Tensor, y: Tensor) -> float:
         >>> accuracy(2 * digits.test_x - 1, digits.test_y) > 0.98
         True
     """
-    from sklearn.svm import SVC  # here, since importing it takes a second
+    from sklearn.svm import SVC  # not at the top, because this import takes a second
 
     digits = _digits()
     classifier = SVC().fit(digits.train_x.numpy(), digits.train_y.numpy())
@@ -354,11 +354,11 @@ def accuracy(images: Tensor, y: Tensor) -> float:
 
 
 def first_gradients(model: Denoiser, seed: int = 0) -> Array:
-    """Return the norm of each block's gradient before training, for its branches alone.
+    """Return the norm of each block's gradient before training, for its branches only.
 
     Args:
-        model: with L blocks.
-        seed: of the batch of 256 images.
+        model: a model with L blocks.
+        seed: the seed of the batch of 256 images.
 
     Returns:
         Shape `(L,)`: for each block, the norm over the parameters of attention and feed-forward
@@ -397,7 +397,7 @@ PARTS = {
 def trained_parts(model: Denoiser, steps: int, seed: int = 0, lr: float = 0.003) -> list[set[str]]:
     """Return, for each of the first steps of Adam, which parts get a nonzero gradient.
 
-    Parts are the keys of `PARTS`; those of the blocks count if any block's does.
+    Parts are the keys of `PARTS`; a part of the blocks counts if any block's does.
 
     Example:
         >>> sorted(trained_parts(build("adaLN-Zero", 0), 1)[0])
@@ -415,7 +415,7 @@ def trained_parts(model: Denoiser, steps: int, seed: int = 0, lr: float = 0.003)
 
 
 def _gradients(model: Denoiser) -> list[tuple[str, Tensor]]:
-    """Return the gradients by name, those of the modulation layers of blocks split into two."""
+    """Return the gradients by name; those of the blocks' modulation layers are split into two."""
     found = []
     for name, parameter in model.named_parameters():
         if parameter.grad is None:

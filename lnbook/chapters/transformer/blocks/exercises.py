@@ -1,4 +1,4 @@
-"""The checkers of the chapter on transformer blocks."""
+"""The checkers for the chapter on transformer blocks."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ PLAIN_MISTAKES = {
 
 @checker
 def check_silent_branches(post: Any = None, pre: Any = None, pre_final: Any = None) -> str:
-    r"""Check what comes out of six blocks for the token [0, 0, 4, 4] if all branches write 0.
+    r"""Check the output of six blocks for the token [0, 0, 4, 4] if all branches write 0.
 
-    With :math:`\gamma = 1`, :math:`\beta = 0` and :math:`\epsilon = 0`.
+    The norms have :math:`\gamma = 1`, :math:`\beta = 0` and :math:`\epsilon = 0`.
 
     Args:
         post: the output of six Post-LN blocks, four numbers.

@@ -1,4 +1,4 @@
-"""The experiments of the chapter on transformer blocks.
+"""The experiments for the chapter on transformer blocks.
 
 All runs are in float64, and their random numbers come from NumPy, so they're the same on every
 processor. Stacks are initialized as in Xiong et al. 2020: see `xavier_init_`.
@@ -37,9 +37,9 @@ CLASSES = 50
 
 @torch.no_grad()
 def first_loss(final_norm: bool, depth: int = 24, seed: int = 0) -> float:
-    r"""Measure how far the loss of a new Pre-LN stack with a linear head is above a fair guess.
+    r"""Measure how far the loss of a new Pre-LN stack with a linear head is above that of guessing.
 
-    The head has 50 classes and the initialization of `torch.nn.Linear`. Inputs and classes are
+    The head has 50 classes and is initialized like `torch.nn.Linear`. Inputs and classes are
     random, so only luck beats :math:`\ln 50`.
 
     Args:
@@ -66,7 +66,7 @@ def first_loss(final_norm: bool, depth: int = 24, seed: int = 0) -> float:
 def sameness_under_dropout(
     block: type[TransformerBlock], where: str, depth: int = 12, share: float = 0.1, seed: int = 0
 ) -> Array:
-    r"""Compare two forward passes that differ only in which numbers dropout drops.
+    r"""Compare two forward passes that differ only in which numbers are dropped by dropout.
 
     Dropout is applied in one of two places, for both branches of each block:
 

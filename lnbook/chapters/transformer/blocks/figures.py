@@ -1,4 +1,4 @@
-"""The figures of the chapter on transformer blocks."""
+"""The figures for the chapter on transformer blocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def post_and_pre() -> Figure:
 
     Returns:
         Two columns, read from top to bottom. The thick line in each is the residual stream, which
-        the branches leave and come back to. Pre-LN ends with the final norm.
+        the branches leave and rejoin. Pre-LN ends with the final norm.
 
     Example:
         >>> figure = post_and_pre()
@@ -42,8 +42,8 @@ def post_and_pre() -> Figure:
     axes.set(xlim=(-0.2, 9.9), ylim=(-2.1, TOP + 1.4))
     axes.axis("off")
     for left, title, pre in ((0.0, "Post-LN", False), (5.0, "Pre-LN", True)):
-        axes.text(left, TOP + 0.85, title, weight="bold", fontsize=11, va="center")
-        axes.text(left + STREAM, TOP + 0.15, "$x$", fontsize=13, ha="center", va="center")
+        axes.text(left, TOP + 0.85, title, weight="bold", fontsize=12, va="center")
+        axes.text(left + STREAM, TOP + 0.15, "$x$", fontsize=14, ha="center", va="center")
         end = -1.35 if pre else -0.15
         axes.plot([left + STREAM] * 2, [TOP - 0.3, end], color=INK, linewidth=3.2)
         for number, name in enumerate(BRANCHES):
@@ -51,7 +51,7 @@ def post_and_pre() -> Figure:
         if pre:
             _box(axes, left + STREAM, -0.55, "LN", COLORS["layer_norm"], dashed=True)
             axes.text(left + STREAM + 0.95, -0.55, "final norm,\nonce per stack", va="center")
-        axes.text(left + STREAM, end - 0.35, "$y$", fontsize=13, ha="center", va="center")
+        axes.text(left + STREAM, end - 0.35, "$y$", fontsize=14, ha="center", va="center")
     return figure
 
 
@@ -72,7 +72,7 @@ def _branch(axes: Axes, left: float, top: float, name: str, pre: bool) -> None:
         color = {"LN": "layer_norm", "dropout": "muted"}.get(label, "ink")
         _box(axes, branch, height, label, COLORS[color], dashed=label == "dropout")
     axes.plot([stream], [plus], "o", color="white", markeredgecolor=INK, markersize=15, zorder=3)
-    axes.text(stream, plus, "+", fontsize=13, ha="center", va="center", zorder=4)
+    axes.text(stream, plus, "+", fontsize=14, ha="center", va="center", zorder=4)
     if not pre:
         _box(axes, stream, plus - 1.25, "LN", COLORS["layer_norm"])
 
@@ -121,11 +121,11 @@ def attention_weights(panels: Mapping[str, ArrayLike]) -> Figure:
         for (query, key), weight in np.ndenumerate(table):
             if weight:
                 text = f"{weight:.2f}".lstrip("0")
-                axes.text(key, query, text, ha="center", va="center", fontsize=9.5)
+                axes.text(key, query, text, ha="center", va="center", fontsize=10.5)
         axes.set_xticks(range(table.shape[1]), [str(n + 1) for n in range(table.shape[1])])
         axes.set_yticks(range(table.shape[0]), [str(n + 1) for n in range(table.shape[0])])
         axes.set(xlabel="key", ylabel="query")
-        axes.set_title(title, fontsize=10.5)
+        axes.set_title(title, fontsize=11.5)
         axes.tick_params(length=0)
     for axes in all_axes[len(tables) :]:
         axes.set_visible(False)

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on gradients before training."""
+"""The checkers for the chapter on gradients before training."""
 
 from __future__ import annotations
 
@@ -176,8 +176,8 @@ def check_update_sizes(function: Callable[[Array], ArrayLike]) -> str:
 
     Args:
         function: takes the streams before the first block and after each, shape
-            `(L + 1, tokens, d)`; returns the mean over tokens of the length of the change as a
-            share of the length of the stream before it, shape `(L,)`.
+            `(L + 1, tokens, d)`; returns, averaged over tokens, the length of the change relative
+            to the length of the stream before it, shape `(L,)`.
 
     Example:
         >>> check_update_sizes(lambda states: states)

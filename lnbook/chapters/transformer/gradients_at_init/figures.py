@@ -1,4 +1,4 @@
-"""The figures of the chapter on gradients before training."""
+"""The figures for the chapter on gradients before training."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
     Args:
         runs: squared length divided by the width, before the first block and after each, shape
             `(runs, L + 1)`.
-        low: the lower bound in the same places, shape `(L + 1,)`.
+        low: the lower bound at the same positions, shape `(L + 1,)`.
         high: the upper bound.
 
     Returns:
@@ -73,7 +73,7 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
         axes,
         places,
         _runs(runs, lower.size, "growth"),
-        line_style("pre_ln", linestyle="-"),  # the bounds have dashes
+        line_style("pre_ln", linestyle="-"),  # the bounds are dashed
         "measured",
         every=max(1, lower.size // 8),
     )
@@ -91,7 +91,7 @@ def by_depth(
     """Draw a measurement in stacks of several depths.
 
     Args:
-        depths: the K numbers of blocks.
+        depths: K depths, as numbers of blocks.
         panels: for each panel, its title (empty for none) and its lines: the label, and the
             results of some runs, shape `(runs, K)`.
         labels: the label of the vertical axis of each panel.
@@ -164,7 +164,7 @@ def by_block(
     figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.4))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=one_scale, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
-        # A line that's alone in its panel may get its name from the title.
+        # If a panel has only one line, its title may give the line's name.
         styles = line_styles([title] if len(lines) == 1 and concept(title) else lines)
         for (name, values), style in zip(lines.items(), styles.values(), strict=True):
             blocks = np.asarray(values).shape[-1] if np.ndim(values) == 2 else 0
@@ -180,7 +180,7 @@ def by_block(
         if scale == "log":
             axes.yaxis.set_minor_formatter(NullFormatter())
             low, high = axes.get_ylim()
-            if high < 100 * low:  # labels at 0.1, 1 and 10 alone would be too few
+            if high < 100 * low:  # just 0.1, 1 and 10 would be too few labels
                 axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
                 axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         else:

@@ -1,4 +1,4 @@
-"""Checkers of the chapter's exercises."""
+"""Checkers for the chapter's exercises."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def check_growth(pre: Any = None, scaled: Any = None) -> str:
         1 + \sum_{l=1}^{32} 2, \qquad 1 + \sum_{l=1}^{32} \frac{2}{l}
 
     Args:
-        pre: for Pre-LN, to two digits.
-        scaled: for LayerNorm Scaling, to two digits.
+        pre: the mean square for Pre-LN, to two digits.
+        scaled: the mean square for LayerNorm Scaling, to two digits.
 
     Example:
         >>> check_growth(pre=64, scaled=9.1)

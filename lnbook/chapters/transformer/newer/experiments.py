@@ -1,6 +1,6 @@
 """Newer designs of the transformer, each as a small change to one language model.
 
-The model is the one of `lnbook.chapters.shared.language_model`. Initial values and windows come
+The model is the one in `lnbook.chapters.shared.language_model`. Initial values and windows come
 from NumPy, so with the same seed, all models see the same text and start with the same values in
 the parameters that they share.
 """
@@ -51,7 +51,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 WIDTH, HEADS, LENGTH, BATCH = 32, 4, 32, 8
-CAP = 50.0  # of Gemma 2's attention
+CAP = 50.0  # as in Gemma 2's attention
 WEIGHTS, WINDOWS = range(2)  # each use of a seed has its own generator
 
 
@@ -173,7 +173,7 @@ class _SphereAttention(SelfAttention):
 
 
 class _Scaled(nn.Module):
-    """A learned vector of nGPT, stored at its own scale, which sets how fast Adam moves it."""
+    """A learned vector of nGPT, stored at its own scale, which sets how fast Adam changes it."""
 
     def __init__(
         self, features: int, start: float, stored: float, dtype: torch.dtype | None
@@ -352,7 +352,7 @@ def _scaled_gains(model: CausalLanguageModel) -> None:
 
 @torch.no_grad()
 def _scaled_weights(model: CausalLanguageModel) -> None:
-    """Shrink what every branch writes at first, as in GPT-2."""
+    """Scale down what every branch initially writes, as in GPT-2."""
     layers = _blocks(model)
     for block in layers:
         for linear in (block.self_attn.out_proj, block.linear2):
@@ -455,7 +455,7 @@ class Trained:
     """A trained model and its test losses.
 
     Attributes:
-        model: after the last step.
+        model: the model after the last step.
         steps: the steps after which it was tested.
         losses: the test loss after each of them.
         fitted: the loss on windows of the training text after each of them.
@@ -474,7 +474,7 @@ class Trained:
 
     @property
     def final(self) -> float:
-        """The test loss at the end, or infinity if the run broke."""
+        """The test loss at the end, or infinity if the run diverged."""
         return self.losses[-1] if math.isfinite(self.losses[-1]) else math.inf
 
 
@@ -501,7 +501,7 @@ def train(
         steps: the number of steps.
         seed: the seed of initial values and windows.
         every: the number of steps between tests; 0 to test only at the end.
-        decay: whether the learning rate falls to zero, along a straight line.
+        decay: whether the learning rate falls linearly to zero.
         bfloat16: whether the matrices are rounded to bfloat16 after each step.
         dtype: the dtype of the computation.
 
@@ -621,12 +621,12 @@ def stream_sizes(model: CausalLanguageModel, x: Tensor) -> Array:
 def loss_without(
     model: CausalLanguageModel, batch: tuple[Tensor, Tensor], blocks: Collection[int]
 ) -> float:
-    """Return by how much the loss rises if you take out some blocks together.
+    """Return how much the loss rises if you remove some blocks together.
 
     Args:
         model: a model of any design.
         batch: characters and next characters, each of shape `(N, L)`.
-        blocks: which ones, counted from 0.
+        blocks: the blocks to remove, counted from 0.
 
     Example:
         >>> x = torch.tensor([[1, 2, 3]])
@@ -644,7 +644,7 @@ def loss_without(
 
 
 def block_losses(model: CausalLanguageModel, batch: tuple[Tensor, Tensor]) -> Array:
-    """Return by how much the loss rises if you take out one block, for each block.
+    """Return, for each block, how much the loss rises if you remove it.
 
     Args:
         model: a model of any design.

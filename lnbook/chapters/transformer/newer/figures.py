@@ -24,12 +24,12 @@ def curves(
     """Draw quantities of several runs, with a band for their range.
 
     Args:
-        panels: for each panel, its title and its lines: a name, the places of shape `(K,)`, and
-            the values, of shape `(runs, K)`.
-        xlabel: what the places are.
-        ylabels: what the values are, for each panel.
-        log_x: whether the places are on a logarithmic scale, with a tick at each.
-        log_y: the titles of the panels whose values are.
+        panels: for each panel, its title and its lines: a name, the x values, of shape `(K,)`, and
+            the y values, of shape `(runs, K)`.
+        xlabel: the label of the horizontal axis.
+        ylabels: the label of the vertical axis, for each panel.
+        log_x: whether the horizontal axis is logarithmic, with a tick at each x value.
+        log_y: the titles of the panels whose vertical axis is logarithmic.
 
     Returns:
         Stacked panels. Each line is the mean over the runs (the geometric mean on a logarithmic
@@ -78,7 +78,7 @@ def differences(rows: Mapping[str, ArrayLike], label: str) -> Figure:
 
     Args:
         rows: the differences of each kind of run, by name.
-        label: what they are.
+        label: what the differences are.
 
     Returns:
         A row of points for each kind, a bar at their mean, and a line at zero.

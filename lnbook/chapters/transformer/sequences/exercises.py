@@ -1,4 +1,4 @@
-"""The checkers of the chapter on sequences."""
+"""The checkers for the chapter on sequences."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ PADDING: dict[str, tuple[float, dict[str, float]]] = {
 
 @checker
 def check_only_padding(real: Any = None, padding: Any = None, masked: Any = None) -> str:
-    """Check what batch normalization makes of a feature that is 5 at every real token.
+    """Check the output of batch normalization for a feature that's 5 at every real token.
 
-    The batch has 10 positions, 2 of them real. Epsilon is 0 where it can be.
+    The batch has 10 positions, 2 of them real. Epsilon is 0 where possible.
 
     Args:
         real: the output at a real token.
@@ -116,7 +116,7 @@ def check_padded_variance(ratio: Any = None, worst_share: Any = None) -> str:
     Args:
         ratio: the largest :math:`|\mu| / \sigma` at which no padding raises the variance.
         worst_share: takes the mean and the standard deviation, and returns the share of real
-            positions at which the variance is largest, for a ratio above that.
+            positions at which the variance is largest, for ratios above that.
 
     Example:
         >>> check_padded_variance(2.0)
@@ -245,7 +245,7 @@ def check_finds_leaks(function: Callable[..., Any]) -> str:
             raise NotYet("Your function changes its input x. Change a copy of it.")
         try:
             found = bool(answer)
-        except (RuntimeError, ValueError):  # of a tensor, of an array
+        except (RuntimeError, ValueError):  # raised by a tensor or by an array
             raise NotYet("Your function returns several values. Return True or False.") from None
         if found != leaks:
             told = "misses the leak in" if leaks else "sees a leak where there is none, in"
@@ -283,7 +283,7 @@ def _per_token(x: Array, values: Array, squares: Array, eps: float) -> Array:
 
 
 def _shared(x: Array, eps: float) -> Array:
-    """Treat all sequences as one, in which each token has the features of all."""
+    """Treat all sequences as one, in which each token has the features of all sequences."""
     count, length, features = x.shape
     together = _cumulative(x.swapaxes(0, 1).reshape(1, length, -1), eps)
     return together.reshape(length, count, features).swapaxes(0, 1)

@@ -1,4 +1,4 @@
-"""The experiments of the chapter on sequences: norms for (N, L, D), their reach, and coin flips.
+"""The experiments for the chapter on sequences: norms for (N, L, D), their reach, and coin flips.
 
 All runs use float64, and their random numbers come from NumPy, so they're the same on every
 processor.
@@ -50,7 +50,7 @@ class BatchNormOverTokens(nn.Module):
         d_model: the number of features :math:`D`.
 
     Shape:
-        Input and output: `(N, L, D)`, of the dtype of the parameters.
+        Input and output: `(N, L, D)`, with the dtype of the parameters.
 
     Example:
         >>> x = torch.tensor([[[1.0], [3.0]], [[1.0], [3.0]]])
@@ -79,10 +79,10 @@ class LayerNormOverSequence(nn.Module):
 
     Args:
         d_model: the number of features :math:`D`.
-        eps: what is added to the variance.
+        eps: value added to the variance.
 
     Shape:
-        Input and output: `(*, L, D)`, of the dtype of the parameters.
+        Input and output: `(*, L, D)`, with the dtype of the parameters.
 
     Example:
         >>> x = torch.tensor([[[0.0, 4.0], [0.0, 4.0]]])
@@ -116,10 +116,10 @@ def masked_batch_norm(x: Tensor, real: Tensor, eps: float = 1e-5) -> Tensor:
     Args:
         x: floating tensor of shape `(N, L, D)`.
         real: bool tensor of shape `(N, L)`, True at real tokens and False at padding.
-        eps: what is added to the variance.
+        eps: value added to the variance.
 
     Returns:
-        Tensor of the shape and dtype of `x`, 0 at padding.
+        Tensor with the shape and dtype of `x`, and 0 at padding.
 
     Raises:
         ValueError: the shapes don't fit, `real` isn't bool, or there is no real token.
@@ -145,19 +145,19 @@ def masked_batch_norm(x: Tensor, real: Tensor, eps: float = 1e-5) -> Tensor:
 def reach(
     function: Callable[[Tensor], Tensor], x: Tensor, other: Tensor, tolerance: float = 1e-9
 ) -> NDArray[np.bool_]:
-    """Find which outputs move when one token of the first sequence is replaced.
+    """Find which outputs change when one token of the first sequence is replaced.
 
     Args:
         function: any model or layer that takes a tensor `(N, L, ...)` and returns a tensor with
             the same first two axes. It's called without gradients.
         x: the input, of shape `(N, L)` (numbers of tokens) or `(N, L, D)`.
         other: the replacements, in the shape of `x`. Every token should differ.
-        tolerance: a smaller change of an output doesn't count.
+        tolerance: smaller changes in the outputs don't count.
 
     Returns:
-        Shape `(L, N, L)`: index `[l, n, m]` says whether replacing token `[0, l]` moves output
-        `[n, m]`. A causal function has no True at `m < l`, and a function that keeps its
-        sequences apart has none at `n > 0`.
+        Shape `(L, N, L)`: index `[l, n, m]` says whether replacing token `[0, l]` changes output
+        `[n, m]`. A causal function has no True at `m < l`, and a function that keeps its sequences
+        separate has none at `n > 0`.
 
     Raises:
         ValueError: `other` and `x` have different shapes.
@@ -187,12 +187,13 @@ def reach(
 
 @dataclass(frozen=True)
 class CoinFlips:
-    """How well a trained model guesses coins: its mean loss at each position. A guess scores 1.
+    """How well a trained model predicts coins: its mean loss at each position. Guessing scores 1.
 
     Attributes:
-        training: on whole sequences, in batches and in training mode, shape `(6,)`.
-        evaluation: on whole sequences, in evaluation mode.
-        generation: in evaluation mode, where the model gets only the tokens before each guess.
+        training: the loss on whole sequences, in batches and in training mode, shape `(6,)`.
+        evaluation: the loss on whole sequences, in evaluation mode.
+        generation: the loss in evaluation mode, where the model gets only the tokens before each
+            guess.
 
     Example:
         >>> guess = np.ones(6)
@@ -211,16 +212,17 @@ def learn_coin_flips(
 ) -> CoinFlips:
     r"""Train a causal language model on coin flips, where there's nothing to learn.
 
-    Each sequence is seven independent fair coins. From the first six, the model predicts the last
-    six, each from those before it. Nobody can do better than a loss of :math:`\log 2` per coin, so
-    a lower loss shows that the model sees the answer. The model has two Pre-LN blocks with 16
-    features and 2 heads. Every step of Adam (learning rate 0.003) uses new sequences.
+    Each sequence consists of seven independent flips of a fair coin. From the first six, the model
+    predicts the last six, each one from the flips before it. No model can do better than a loss of
+    :math:`\log 2` per coin, so a lower loss shows that the model sees the answer. The model has two
+    Pre-LN blocks with 16 features and 2 heads. Every step of Adam (learning rate 0.003) uses new
+    sequences.
 
     Args:
         norm: the norm of the model, a name or a factory, as in `lnbook.transformer`.
         batch_size: sequences in a batch.
-        seed: the seed of weights and coins.
-        steps: how many steps of training.
+        seed: the seed of the weights and coin flips.
+        steps: how many training steps.
 
     Returns:
         Losses on 256 new sequences, divided by :math:`\log 2`.

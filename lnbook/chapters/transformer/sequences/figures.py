@@ -1,4 +1,4 @@
-"""The figures of the chapter on sequences."""
+"""The figures for the chapter on sequences."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
 
     Args:
         places: how many positions were added, shape `(K,)`.
-        changes: for each norm, its name and the largest change of an output, shape `(K,)`.
+        changes: for each norm, its name and the largest change in an output, shape `(K,)`.
 
     Returns:
         One line per norm.
@@ -153,7 +153,7 @@ def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
 
 
 def reach(panels: Mapping[str, ArrayLike]) -> Figure:
-    """Draw which outputs move when one token of sentence 1 is replaced.
+    """Draw which outputs change when one token of sentence 1 is replaced.
 
     Args:
         panels: for each model, its name and a boolean array of shape `(L, N, L)`, indexed by
@@ -161,8 +161,8 @@ def reach(panels: Mapping[str, ArrayLike]) -> Figure:
             returns it.
 
     Returns:
-        One row of N grids per model, with one row of cells per replaced position. A cell that moved
-        is filled and has a dot, or a cross if it's in the past or in another sentence.
+        One row of N grids per model, with one row of cells per replaced position. A cell that
+        changed is filled and has a dot, or a cross if it's in the past or in another sentence.
 
     Raises:
         ValueError: `panels` is empty, or an array has a different shape.
@@ -187,9 +187,9 @@ def reach(panels: Mapping[str, ArrayLike]) -> Figure:
             axes.set(xlim=(-0.05, length + 0.05), ylim=(-length - 0.05, 0.05), aspect="equal")
             if axes is not row[0]:
                 axes.set_yticks([])
-            axes.set_xlabel(f"output in sentence {n + 1}", fontsize=9.5)
+            axes.set_xlabel(f"output in sentence {n + 1}", fontsize=10.5)
         row[0].set_title(name)
-        row[0].set_ylabel("replaced", fontsize=9.5)
+        row[0].set_ylabel("replaced", fontsize=10.5)
     return figure
 
 
@@ -220,18 +220,18 @@ def _grid(axes: Axes, moved: NDArray[np.bool_], *, allowed: bool) -> None:
                 )
     ticks = np.arange(length) + 0.5
     names = [str(number + 1) for number in range(length)]
-    axes.set_xticks(ticks, names, fontsize=9.5)
-    axes.set_yticks(-ticks, names, fontsize=9.5)
+    axes.set_xticks(ticks, names, fontsize=10.5)
+    axes.set_yticks(-ticks, names, fontsize=10.5)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
 
 
 def guesses(losses: Mapping[str, ArrayLike]) -> Figure:
-    """Draw how well coins are guessed at each position of a sequence.
+    """Draw how well coin flips are guessed at each position of a sequence.
 
     Args:
-        losses: for each model, its name and its losses, shape `(runs, L)`. A pure guess is 1.
+        losses: for each model, its name and its losses, shape `(runs, L)`. Pure guessing is 1.
 
     Returns:
         One line per model through the means of its runs, with bars from the best run to the worst,

@@ -127,14 +127,14 @@ PRE_MISTAKES: dict[str, Share] = {
 
 @checker
 def check_sharing(post: Callable[..., Any], pre: Callable[..., Any]) -> str:
-    """Check how the differing share falls when each block adds the same to every position.
+    """Check how the differing share falls when each block adds the same vector to every position.
 
-    Calls both functions with S, the share at the start, a, the squared length of what a block
-    adds, and k, the number of blocks.
+    Calls both functions with S (the share at the start), a (the squared length of what a block
+    adds) and k (the number of blocks).
 
     Args:
         post: returns the share after k blocks if a norm sets the mean squared length back to 1.
-        pre: returns the share without such norms.
+        pre: returns this share without such norms.
 
     Example:
         >>> check_sharing(lambda S, a, k: S / (1 + k * a), lambda S, a, k: S / (1 + k * a))

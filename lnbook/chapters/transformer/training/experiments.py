@@ -1,4 +1,4 @@
-"""The measurements of the chapter on training, and a way to generate text."""
+"""The measurements for the chapter on training, and a way to generate text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 @torch.no_grad()
 def deviations(model: CausalLanguageModel, x: Tensor) -> Array:
-    r"""Measure the standard deviation of what the two norms of each block read.
+    r"""Measure the standard deviation of the inputs of each block's two norms.
 
     In a Post-LN block, they read the sums of stream and branch. :math:`\sigma` is taken over the
     features of a position and averaged over all positions of all windows.
@@ -93,9 +93,9 @@ def first_step(
     batch: int = 8,
     length: int = 64,
 ) -> dict[str, float]:
-    r"""Take the first step of Adam, and measure how far parameters and outputs move.
+    r"""Take the first step of Adam, and measure how much parameters and outputs change.
 
-    The inputs and the next characters are random, so the result doesn't depend on a text.
+    The inputs and the next characters are random, so the result doesn't depend on any text.
 
     Args:
         block: the class of the blocks.
@@ -110,7 +110,7 @@ def first_step(
 
     Returns:
         `"gradient"`, the norm of the gradient of all parameters; `"update"`, the root mean
-        square of their changes; `"output"`, the norm of the change of the scores on the same
+        square of their changes; `"output"`, the norm of the change in the scores on the same
         windows, divided by the norm of the scores (both without their mean over the characters,
         which has no effect on the probabilities).
 

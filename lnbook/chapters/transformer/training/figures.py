@@ -1,4 +1,4 @@
-"""The figures of the chapter on training transformers."""
+"""The figures for the chapter on training transformers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def curves(
     """Draw test losses over the training steps: the mean, and the range over the seeds.
 
     Args:
-        panels: for each panel, its title, and for each line, its label, the steps `(T,)` and the
+        panels: for each panel, its title; for each line in it, its label, the steps `(T,)` and the
             losses `(S, T)` of all seeds.
         levels: losses to compare with, by name, drawn across all panels.
 
@@ -105,10 +105,11 @@ def by_rate(
 def by_block(
     panels: Mapping[str, Mapping[str, ArrayLike]], label: str, *, log: bool = False
 ) -> Figure:
-    """Draw a quantity for each block of a model, at several moments.
+    """Draw a quantity for each block of a model, at several points in training.
 
     Args:
-        panels: for each panel, its title, and for each moment, its name and the values `(L,)`.
+        panels: for each panel, its title; for each line in it, its name and the values
+            `(L,)`.
         label: the quantity.
         log: whether the vertical scale is logarithmic.
 
@@ -144,7 +145,7 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
     """Draw a quantity against the number of blocks, both on logarithmic scales.
 
     Args:
-        depths: the K numbers of blocks.
+        depths: K depths, as numbers of blocks.
         lines: for each line, its label and the values `(S, K)` of all seeds.
         label: the quantity.
 
@@ -155,7 +156,7 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
         ValueError: `lines` is empty.
 
     Example:
-        >>> figure = by_depth([6, 12], {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}, "change of the output")
+        >>> figure = by_depth([6, 12], {"Pre-LN": [[1.0, 0.5], [2.0, 1.5]]}, "change in the output")
         >>> figure.axes[0].lines[0].get_ydata().tolist()
         [1.5, 1.0]
     """
@@ -212,12 +213,12 @@ def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> 
             name,
             (0.09, -number + 0.3),
             xycoords=("axes fraction", "data"),
-            fontsize=10,
+            fontsize=11,
             va="bottom",
         )
     for name, level in levels.items():
         axes.plot([level] * 2, [-len(rows) + 0.6, 0.8], color=MUTED, linestyle=LEVEL)
-        axes.text(level, 0.85, name, color=INK, fontsize=9.5, ha="center", va="bottom")
+        axes.text(level, 0.85, name, color=INK, fontsize=10.5, ha="center", va="bottom")
     axes.margins(x=0.09)
     axes.set(ylim=(-len(rows) + 0.5, 1.2), xlabel="test loss at the end")
     axes.set_yticks([])
@@ -241,7 +242,7 @@ def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
             xycoords=("axes fraction", "data"),
             xytext=(3, 0),
             textcoords="offset points",
-            fontsize=9.5,
+            fontsize=10.5,
             va="center",
         )
     axes.set_xlim(left, right)
@@ -250,5 +251,5 @@ def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
 def _legend_below(figure: Figure, axes: Axes, columns: int = 1) -> None:
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside lower left", ncols=columns, fontsize=10, handlelength=3
+        handles, labels, loc="outside lower left", ncols=columns, fontsize=11, handlelength=3
     )

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on variants of the normalized transformer."""
+"""The checkers for the chapter on variants of the normalized transformer."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _placed(
     *,
     swap: bool = False,
 ) -> Array:
-    """The output of a block with the norms of its two halves in the named places."""
+    """The output of a block with the norms of its two halves in the named positions."""
     attention, feed_forward, norm1, norm2 = parts
     if swap:
         norm1, norm2 = norm2, norm1

@@ -178,9 +178,9 @@ class Trained:
     """The result of training one variant.
 
     Attributes:
-        loss: the test loss at the end, infinite if the run broke.
+        loss: the test loss at the end, infinite if the run diverged.
         logit: the largest absolute score of any attention on the test windows; NaN if the run
-            broke.
+            diverged.
 
     Example:
         >>> Trained(loss=2.25, logit=11.5)
@@ -214,11 +214,11 @@ def train_variant(
         variant: one of `VARIANTS`.
         layers: the number of blocks.
         lr: the learning rate.
-        steps: how many steps of training.
+        steps: how many training steps.
         seed: the seed of initial values and windows.
         start: `"pytorch"`, `"xavier"` or `"deepnorm"`: see `lnbook.chapters.shared.language_model`.
-            DeepNorm always uses its own initialization, which is a part of it.
-        dtype: of parameters and computation.
+            DeepNorm always uses its own initialization, which is part of the method.
+        dtype: the dtype of parameters and computation.
 
     Returns:
         The test loss and the largest score.
@@ -290,10 +290,10 @@ def _checked_keys(keys: ArrayLike, owner: str) -> Array:
 
 
 def _margin(k: Array, i: int) -> float:
-    from scipy.optimize import linprog  # here, since importing it takes a while
+    from scipy.optimize import linprog  # not at the top, because this import takes a while
 
     n, d = k.shape
-    differences = np.delete(k, i, axis=0) - k[i]  # of the others to this one
+    differences = np.delete(k, i, axis=0) - k[i]  # from this key to the others
     program = linprog(
         c=np.append(np.zeros(d), -1.0),  # the unknowns are the query and the margin
         A_ub=np.hstack([differences, np.ones((n - 1, 1))]),
@@ -306,8 +306,8 @@ def _margin(k: Array, i: int) -> float:
 def unselectable(keys: ArrayLike, tolerance: float = 1e-9) -> NDArray[np.bool_]:
     """Find the keys that no query selects by giving them a higher score than all the others.
 
-    These are the keys in the convex hull of the others, including duplicates. If a key itself, or
-    its difference from the mean, is a query that selects it, it needs no linear program. The other
+    These are the keys in the convex hull of the others, including duplicates. A key that's selected
+    by itself as the query, or by its difference from the mean, needs no linear program. The other
     keys get one; see `margins`. Source: Brody, Alon and Yahav 2023.
 
     Args:
@@ -378,7 +378,7 @@ def xor_solved(
         width: how many features are normalized.
         norm: `"layer_norm"` or `"rms_norm"` (with eps 1e-5, without gain and bias), or `"none"`.
         runs: how many networks, each with its own initial values.
-        steps: how many steps of training.
+        steps: how many training steps.
         seed: the seed of all initial values.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The figures of the chapter on variants of the normalized transformer."""
+"""The figures for the chapter on variants of the normalized transformer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def by_block(
     Args:
         panels: for each panel, its title and its lines, each with a name and positive values of
             shape `(K,)`.
-        label: what the values are.
+        label: the quantity.
         first: the block that the first value belongs to.
         top: the upper end of the scale. Larger values are outside the panel.
 
@@ -129,7 +129,7 @@ def losses(
 
     Args:
         panels: for each panel, its title and the losses of each variant, infinite for a run that
-            broke.
+            diverged.
         worst: the upper end of the scale. Larger losses are drawn there, as crosses.
         label: what the losses are.
 

@@ -1,4 +1,4 @@
-"""Training side by side equals training one by one, and everything random follows from the seed."""
+"""Training side by side equals training one by one, and results depend only on the seed."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_a_ghost_batch_as_large_as_the_batch_changes_nothing() -> None:
 
 
 def test_only_the_counted_images_affect_the_loss() -> None:
-    """Without batch norm, the others have no effect, so it equals training with small batches."""
+    """Without batch norm, the other images don't matter, so in effect the batches are small."""
     model = experiments.train("LN", 8, 0.01, steps=5, seeds=[0], counted=2).model.networks()[0]
     expected = experiments.network("LN", 0)
     order = np.random.default_rng([0, experiments.ORDER])

@@ -106,7 +106,7 @@ def test_accuracy_counts_correct_predictions_on_changed_images() -> None:
     digits = load_digits()
 
     class Cheat(nn.Module):
-        """Knows the test digits by heart, as long as nobody changes them."""
+        """Knows the test digits by heart, as long as they aren't changed."""
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             known = torch.cdist(x.flatten(1), digits.test_x) < 1e-6

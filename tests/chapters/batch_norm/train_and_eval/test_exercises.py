@@ -1,4 +1,4 @@
-"""The checkers accept right answers and name each known mistake."""
+"""The checkers accept correct answers and name each known mistake."""
 
 import copy
 
@@ -24,7 +24,7 @@ def share_of_all(shares):
 
 
 def evaluate(model, x, y, batch_size, *, mode=True, back=True, how=share_of_all):
-    """The right function by default; the arguments turn it into wrong ones."""
+    """The correct function by default; the arguments introduce mistakes."""
     was = model.training
     if mode:
         model.eval()
@@ -37,7 +37,7 @@ def evaluate(model, x, y, batch_size, *, mode=True, back=True, how=share_of_all)
 
 
 def recalibrate(model, batches, *, reset=True, momentum=None, mode=True, back=True):
-    """The right function by default; the arguments turn it into wrong ones."""
+    """The correct function by default; the arguments introduce mistakes."""
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d)]
     momenta, was = [norm.momentum for norm in norms], model.training
     for norm in norms:

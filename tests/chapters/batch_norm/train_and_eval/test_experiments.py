@@ -33,7 +33,7 @@ def test_digits_network_normalizes_before_relu() -> None:
         assert kinds == [nn.Linear, kind, nn.ReLU] * 2 + [nn.Linear]
         assert {value.dtype for value in model.parameters()} == {torch.float64}
     first, second = (experiments.digits_network(name, seed=2) for name in experiments.NORMS)
-    assert torch.equal(first[0].weight, second[0].weight), "both start alike"
+    assert torch.equal(first[0].weight, second[0].weight), "both start from the same weights"
     assert not torch.equal(first[0].weight, experiments.digits_network(name, seed=3)[0].weight)
     with pytest.raises(ValueError, match="BatchNorm or LayerNorm, but got 'batch'"):
         experiments.digits_network("batch")

@@ -1,4 +1,4 @@
-"""The checkers accept right answers and name each known mistake."""
+"""The checkers accept correct answers and name each known mistake."""
 
 import math
 
@@ -113,7 +113,7 @@ TOLD = {
         (lambda layer, x: swap(layer(x)), "Axis 1 of x holds the positions"),
         (lambda layer, x: ..., "Did you forget `return`?"),
         (lambda layer, x: apply(layer, x) + 5e-9, "the values differ from the reference"),
-        # right where length and channels differ, wrong where they are equal
+        # right if the length and the number of channels differ, wrong if they're equal
         (
             lambda layer, x: layer(x) if len(x) == 3 else apply(layer, x),
             "passes x to the layer unchanged",

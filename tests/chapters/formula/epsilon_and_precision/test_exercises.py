@@ -1,4 +1,4 @@
-"""The checkers accept right answers and recognize known mistakes."""
+"""The checkers accept correct answers and recognize known mistakes."""
 
 import numpy as np
 import pytest

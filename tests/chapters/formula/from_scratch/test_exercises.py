@@ -28,7 +28,7 @@ def agree(c, mean=3.0, spread=1.0, eps=1e-5, shape=(4, 5), random=("weight", "bi
     return torch.allclose(ours(x), theirs(x), rtol=1e-7, atol=1e-7)
 
 
-# What makes each wrong module right: where its one mistake does not matter.
+# For each wrong module, a case in which its one mistake doesn't matter.
 HARMLESS: dict[str, dict[str, object]] = {
     "eps outside the root": {"eps": 0.0},
     "eps fixed at 1e-5": {"eps": 1e-5},
@@ -81,7 +81,7 @@ CALLS = iter(range(99))
 
 
 def with_parameters(**made: Callable[[int], Tensor]) -> type[nn.Module]:
-    """A module that makes these parameters of the number of channels, and has no `forward`."""
+    """A module that makes these parameters from the number of channels, and has no `forward`."""
 
     def init(self, channels: int, eps: float = 1e-5) -> None:
         nn.Module.__init__(self)

@@ -1,4 +1,4 @@
-"""The checkers accept right answers and recognize common mistakes."""
+"""The checkers accept correct answers and recognize common mistakes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The checkers accept right answers and recognize common mistakes."""
+"""The checkers accept correct answers and recognize common mistakes."""
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ TOLD = {
         (("ad",), exercises.TWICE["b"]),
         (("abcd",), exercises.TWICE["c"]),
         (("ab",), exercises.TWICE["d"]),
-        (("abe",), "There is no e"),
+        (("abe",), "e isn't one of the letters"),
         (("...",), "Your letters are still missing"),
         ((3,), "Give the letters as a string"),
         ((), "Your letters are still missing"),

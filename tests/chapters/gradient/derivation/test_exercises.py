@@ -1,4 +1,4 @@
-"""The checkers accept right answers and name each known mistake."""
+"""The checkers accept correct answers and name each known mistake."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ from lnbook.chapters.gradient.effective_learning_rate import exercises
 
 
 def test_the_recipe() -> None:
-    """The angle from the exact formula, the time from the recursion itself."""
+    """Compute the angle from the exact formula, and the time from the recursion itself."""
     angle = math.degrees(math.acos(1 - 0.1 * 5e-4))
     fourth, target, steps = 0.0, 0.1 / (5e-4 * (2 - 0.1 * 5e-4)), 0
     while fourth < (1 - math.exp(-1)) * target:  # from far below, with s = 1
@@ -59,7 +59,7 @@ def test_invariant_layers(letters: str) -> None:
         ("abf", "removes the factor"),
         ("b", "LayerNorm with epsilon 0"),
         ("a", "ReLU"),
-        ("abx", "no x"),
+        ("abx", "x isn't one of the letters"),
         ("", "still missing"),
         (..., "still missing"),
         (3, "as a string"),

@@ -91,7 +91,7 @@ def test_reset(letters: str) -> None:
         ("bde", "whole row"),
         ("d", "after the norm"),
         ("b", "only one of the two terms"),
-        ("bdx", "no x"),
+        ("bdx", "x isn't one of the letters"),
         ("", "still missing"),
         (..., "still missing"),
         (2, "as a string"),

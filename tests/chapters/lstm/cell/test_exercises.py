@@ -1,4 +1,4 @@
-"""The checkers of the chapter on the LSTM's cell."""
+"""The checkers for the chapter on the LSTM cell."""
 
 from typing import Any
 

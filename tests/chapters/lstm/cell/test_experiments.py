@@ -1,4 +1,4 @@
-"""The experiments on the cell compute what they say, and follow from their seed alone."""
+"""The experiments on the cell compute what they claim to, and depend only on the seed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The checkers accept right answers and name each known mistake."""
+"""The checkers accept correct answers and name each known mistake."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def by_torch(gradients, largest):
 
 
 def scaled(share):
-    """A function that multiplies all gradients by a share, from their norm and the largest."""
+    """A function that scales all gradients, given their norm and the largest norm allowed."""
     return lambda gs, largest: [
         g * share(torch.cat([*map(torch.ravel, gs)]).norm(), largest) for g in gs
     ]
@@ -99,7 +99,7 @@ ANSWERS = {
         ("(d) does work", "be"),
         ("(e) does work", "bd"),
         ("still missing", ...),
-        ("There is no f", "bdef"),
+        ("f isn't one of the letters", "bdef"),
         ("as a string", 3),
     ],
     exercises.check_patience: [

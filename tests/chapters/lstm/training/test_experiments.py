@@ -15,7 +15,7 @@ def test_adding_tests_on_sequences_it_does_not_train_on() -> None:
     batches = list(task.batches(4, 3))
     assert [batch[0].shape for batch in batches] == [(4, 7, 2)] * 3
     assert not torch.equal(batches[0][0], batches[1][0])
-    assert torch.equal(batches[0][0], next(task.batches(4, 1))[0]), "again from the start"
+    assert torch.equal(batches[0][0], next(task.batches(4, 1))[0]), "it starts over"
     assert not torch.equal(batches[0][0], task.test[0][:4])
     other = experiments.adding(seed=4, length=7)
     assert not torch.equal(task.test[0], other.test[0])
@@ -72,7 +72,7 @@ def test_set_gain_reaches_all_gains_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("variant", ["none", "ba", "per-gate", "carried"])
 def test_norms_match_the_layer(variant: str) -> None:
-    """Cut the sequence at a step, and ask autograd for the gradients of the states there."""
+    """Cut the sequence at a step, and have autograd compute the gradients of the states there."""
     task = experiments.adding(seed=2, length=6)
     model = experiments.train(task, variant, steps=3, hidden=5).model
     found = experiments.norms_over_steps(model, task, examples=3)

@@ -1,4 +1,4 @@
-"""The chapter's kernels are right, and the same as in its cells."""
+"""The chapter's kernels are correct and identical to those in its cells."""
 
 import ast
 import inspect

@@ -8,7 +8,7 @@ from lnbook.chapters.practice.fine_tuning import exercises
 
 
 def test_the_steps() -> None:
-    """The largest step that's rounded away, found by trying, is the answer."""
+    """The largest step that's rounded away, found by trial and error, is the answer."""
     one = torch.ones((), dtype=torch.bfloat16)
     found = []
     for sign in (1, -1):

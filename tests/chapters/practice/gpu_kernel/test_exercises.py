@@ -1,4 +1,4 @@
-"""The checkers on GPU kernels: right answers pass, known mistakes are named."""
+"""The checkers on GPU kernels accept correct answers and recognize known mistakes."""
 
 import importlib.util
 import math
@@ -93,7 +93,7 @@ LOAD = "values = tl.load(x + row * WIDTH + columns, mask=inside, other=0.0)"
 CENTERED = f"{LOAD}\n    values = tl.where(inside, values - tl.sum(values) / WIDTH, 0.0)"
 
 
-# What the checker says, and how the answer differs from the right one.
+# The checker's reply, and how the answer differs from the right one.
 ANSWERS = [
     ("Correct.", "", ""),
     ("put `@triton.jit` above", "check_rms_kernel(kernel)", "check_rms_kernel(plain)"),

@@ -18,7 +18,7 @@ def test_every_process_gets_the_sum() -> None:
     results = run_on(3, total, values)
     assert [(rank, size) for rank, size, _ in results] == [(0, 3), (1, 3), (2, 3)]
     assert all(torch.equal(own, torch.tensor([111.0, 222.0])) for *_, own in results)
-    again = run_on(3, total, 2 * values)  # the processes are used again
+    again = run_on(3, total, 2 * values)  # the processes are reused
     assert torch.equal(again[2][2], torch.tensor([222.0, 444.0]))
 
 

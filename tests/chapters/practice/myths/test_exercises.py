@@ -1,4 +1,4 @@
-"""The checkers on myths about LayerNorm: right answers pass, known mistakes are named."""
+"""The checkers on myths about LayerNorm accept correct answers and recognize known mistakes."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_the_true_statements_hold_and_the_false_ones_have_a_counterexample() -> 
         ({}, "Your answer to a, b, c, d, e, f, g is still missing"),
         ({**RIGHT, "c": "yes"}, "c should be True or False, but is 'yes'"),
         ({**RIGHT, "c": 1}, "c should be True or False, but is 1"),
-        ({**RIGHT, "h": True}, "There is no statement h"),
+        ({**RIGHT, "h": True}, "There's no statement h. The statements go from a to g"),
         ({**RIGHT, "a": False, "b": True}, "5 of 7 are right. a: "),
     ],
 )

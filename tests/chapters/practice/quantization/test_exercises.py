@@ -72,7 +72,7 @@ def test_the_answer_to_commuting_is_what_the_norm_does() -> None:
         ("ae", "d: "),
         ("ad", "e: "),
         ("adef", "f: "),
-        ("adx", "no x"),
+        ("adx", "x isn't one of the letters"),
         ("...", "still missing"),
         (3, "as a string"),
     ],

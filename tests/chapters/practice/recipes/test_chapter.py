@@ -90,7 +90,7 @@ def test_a_chain_in_float16_loses_rows_with_large_deviations(exported) -> None:
 
 
 def step(prepare: Callable[[nn.LayerNorm, torch.optim.Optimizer], None]) -> torch.Tensor:
-    """How far gamma is from 1 after `prepare` and one step of AdamW."""
+    """The distance of gamma from 1 after `prepare` and one AdamW step."""
     layer = nn.LayerNorm(4)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, weight_decay=0.1)
     prepare(layer, optimizer)

@@ -1,4 +1,4 @@
-"""The checkers of the recipes: right answers pass, known mistakes are named."""
+"""The checkers for the recipes accept correct answers and recognize known mistakes."""
 
 import re
 

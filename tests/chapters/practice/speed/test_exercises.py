@@ -1,4 +1,4 @@
-"""The checkers on speed: right answers pass, known mistakes are named."""
+"""The checkers on speed accept correct answers and recognize known mistakes."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""The checkers on when to use LayerNorm: right answers pass, known mistakes are named."""
+"""The checkers on when to use LayerNorm accept correct answers and recognize known mistakes."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def by_moments(h, p):
 
 
 def by_sampling(h, p):
-    """The same by another route: the variance over many masks."""
+    """The same, computed differently: as the variance over many masks."""
     rng = np.random.default_rng(0)
     kept = rng.random((40_000, *h.shape)) >= p
     return h.var(axis=0) / (h * kept / (1 - p)).var(axis=(0, 1))

@@ -1,4 +1,4 @@
-"""The checkers of "Why normalize?" accept right answers and recognize known mistakes."""
+"""The checkers of "Why normalize?" accept correct answers and recognize known mistakes."""
 
 import math
 
@@ -49,7 +49,7 @@ def rescaled_in_place(weights, images):
 def test_the_factor_is_that_of_two_standard_deviations() -> None:
     rng = np.random.default_rng(0)
     h = np.maximum(rng.normal(size=(200, 400)), 0)
-    bound = 400**-0.5  # nn.Linear draws from a uniform distribution up to here
+    bound = 400**-0.5  # nn.Linear draws its weights uniformly between -bound and bound
     after = np.maximum(h @ rng.uniform(-bound, bound, (400, 400)), 0)
     found = np.sqrt((after**2).mean() / (h**2).mean())
     assert math.isclose(found, exercises.FACTOR, rel_tol=0.1)

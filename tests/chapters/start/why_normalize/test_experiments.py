@@ -48,7 +48,7 @@ def test_weights_have_the_size_that_is_asked_for() -> None:
 
 
 def test_doubling_the_weights_doubles_the_signal_in_each_layer() -> None:
-    """Without a norm, the scores of L layers are multiplied by 2 ** L; with it, hardly at all."""
+    """Without a norm, the scores are multiplied by 2 ** L; with one, they hardly change."""
     x = torch.from_numpy(np.random.default_rng(1).uniform(size=(1, 5, 64)))
     for kind, ratio in (("no norm", 2.0**8), ("LayerNorm", 1.0)):
         one, two = (DeepNetworks(kind, factor, 8, [0])(x) for factor in (0.6, 1.2))

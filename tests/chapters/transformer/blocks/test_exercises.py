@@ -1,4 +1,4 @@
-"""The checkers of the chapter on transformer blocks."""
+"""The checkers for the chapter on transformer blocks."""
 
 from functools import partial
 
@@ -55,7 +55,7 @@ def test_merged_mask_matches_pytorch() -> None:
 
 
 def block(norms=("norm1", "norm2"), on_stream=(), unsummed=(), without=(), end=lambda s, x, y: y):
-    """A Pre-LN block made of PyTorch's parts, with a bug in half 0 or 1, or without a mask."""
+    """A Pre-LN block built from PyTorch's parts, with a bug in half 0 or 1, or without a mask."""
 
     class Mine(nn.TransformerEncoderLayer):
         def __init__(self, *sizes: float) -> None:

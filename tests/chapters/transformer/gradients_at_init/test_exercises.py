@@ -1,4 +1,4 @@
-"""The checkers of the chapter on gradients before training."""
+"""The checkers for the chapter on gradients before training."""
 
 from itertools import pairwise
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from lnbook.transformer import PreLNBlock
 
 
 def sizes(states):
-    """Token by token, unlike any solution that a reader would write."""
+    """Compute the sizes token by token, unlike any solution that a reader would write."""
     return [
         np.mean([np.linalg.norm(b - a) / np.linalg.norm(a) for a, b in zip(x, y, strict=True)])
         for x, y in pairwise(states)
@@ -25,7 +25,7 @@ def by_torch(states):
 
 
 def by_steps(d, m, s_1, s_2):
-    """Entry by entry: the mean square of a hidden feature, then of a feature of the result."""
+    """Entry by entry: the mean square of a hidden feature, then that of an output feature."""
     hidden = torch.tensor(s_1**2 * d / 2)
     return sum([s_2**2 * m * hidden] * d)
 

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on sequences: right answers pass, each mistake is named."""
+"""The checkers for the chapter on sequences accept correct answers and name each mistake."""
 
 from functools import partial
 
@@ -45,7 +45,7 @@ def test_padded_variance_matches_padding() -> None:
 
 
 def moves(layer, x, places=range(1, 6), at=slice(None), by=None, tolerance=1e-9):
-    """Whether an earlier output, or some of them, moves when a token is replaced or moved."""
+    """Whether an earlier output (or some of them) changes when a token is replaced or moved."""
     for place in places:
         changed = x.copy()
         changed[place] = np.sin(np.arange(4) + place) if by is None else x[place] + by
@@ -55,7 +55,7 @@ def moves(layer, x, places=range(1, 6), at=slice(None), by=None, tolerance=1e-9)
 
 
 def by_jacobian(layer, x):
-    """With finite differences, entry by entry."""
+    """The answer by finite differences, entry by entry."""
     return np.bool_(any(moves(layer, x, by=0.5 * unit) for unit in np.eye(4)))
 
 
@@ -74,7 +74,7 @@ def test_the_cases_leak_as_labeled() -> None:
 
 
 def moved(layer, x):
-    """How far each output moves if the third token is replaced."""
+    """How much each output changes if the third token is replaced."""
     return np.abs(layer(np.where(np.arange(6)[:, None] == 2, x[::-1], x)) - layer(x)).max(1)
 
 

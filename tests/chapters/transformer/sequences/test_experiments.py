@@ -1,4 +1,4 @@
-"""Norms for sequences do what they say, leaks are found, and coins are guessed only by leaks."""
+"""Norms for sequences do what they say, leaks are found, and only leaks reveal the coins."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_reach_finds_any_pattern() -> None:
     found = experiments.reach(from_matrix(pattern), normal(2, 6, 3), normal(2, 6, 3, seed=1))
     assert found.shape == (6, 2, 6)
     assert np.array_equal(found[:, 0], pattern.astype(bool))
-    assert not found[:, 1].any(), "the other sequence is left alone"
+    assert not found[:, 1].any(), "the other sequence doesn't change"
 
 
 def test_reach_sees_other_sequences_and_takes_token_numbers() -> None:

@@ -1,4 +1,4 @@
-"""The checkers accept right answers and name each known mistake."""
+"""The checkers accept correct answers and name each known mistake."""
 
 import itertools
 
@@ -43,7 +43,7 @@ def test_wrong_second_updates(name: str, words: str, wrong: float | None) -> Non
 
 
 def shares(S: float, a: float, k: int, restore: bool) -> float:  # noqa: N803
-    """Simulate it: positions differ in one direction, and blocks add vectors in other ones."""
+    """Simulate it: positions differ in one direction, and blocks add vectors in others."""
     h = np.zeros((4, k + 2))
     h[:, 0] = S**0.5 * np.array([1, -1, 1, -1])
     h[:, 1] = (1 - S) ** 0.5

@@ -81,7 +81,7 @@ def test_gradient_by_block_is_the_derivative() -> None:
     (gradient,) = torch.autograd.grad(loss, hidden)
     assert (gradient * direction).sum().item() == pytest.approx(slope, rel=1e-5)
     assert found[1] == pytest.approx(gradient.norm().item())
-    assert not net.encoder.layers[1]._forward_hooks, "hooks are taken off"
+    assert not net.encoder.layers[1]._forward_hooks, "hooks are removed"
 
 
 def test_deviations_match_the_sums() -> None:
@@ -97,7 +97,7 @@ def test_deviations_match_the_sums() -> None:
             total = middle + block.feed_forward(middle)
             assert second == pytest.approx(total.numpy().std(-1).mean())
             stream = block.norm2(total)
-    assert not net.encoder.layers[0].norm1._forward_pre_hooks, "hooks are taken off"
+    assert not net.encoder.layers[0].norm1._forward_pre_hooks, "hooks are removed"
 
 
 def test_first_step_moves_every_parameter_by_the_learning_rate() -> None:

@@ -1,4 +1,4 @@
-"""The checkers of the chapter on variants: each known mistake is named."""
+"""The checkers for the chapter on variants: each known mistake is named."""
 
 import numpy as np
 import pytest

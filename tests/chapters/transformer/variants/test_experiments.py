@@ -1,4 +1,4 @@
-"""The experiments on variants compute what they say, and follow from their seed alone."""
+"""The experiments on variants compute what they claim to, and depend only on the seed."""
 
 import copy
 
@@ -46,7 +46,7 @@ def test_at_start_scales_inputs_and_weights() -> None:
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_at_start_matches_the_layers_of_torch(norm_first: bool) -> None:
-    """The same draws, but the layers, their gradients and the loss of PyTorch."""
+    """The same random draws, but with PyTorch's layers, gradients and loss."""
     rng = np.random.default_rng(4)
     x = torch.from_numpy(rng.normal(size=(8, 16, 64)))
     embedding = torch.from_numpy(rng.normal(size=(100, 64)) / 8)
@@ -70,7 +70,7 @@ def test_at_start_matches_the_layers_of_torch(norm_first: bool) -> None:
 
 
 def test_logits_match_the_attention_weights() -> None:
-    """The weights differ as much as scores between minus and plus the largest allow."""
+    """The weights differ by as much as scores between plus and minus the largest one allow."""
     rng = np.random.default_rng(0)
     for qk_norm in (None, "l2", "layer_norm"):
         attention = SelfAttention(8, 2, qk_norm=qk_norm, dtype=torch.float64)
