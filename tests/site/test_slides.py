@@ -1,4 +1,4 @@
-"""The slides in a browser: they fit, print and have a speaker view, without any other host."""
+"""The slides in a browser: they fit, print, have a speaker view, and contact no other host."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.site.visit import visit
 
 LECTURES = [path.stem for path in sources(BOOK)]
 WIDE, HIGH = 1280, 720
-# What reaches beyond its slide. Formulas contain drawings that are far wider than what they show.
+# Anything that extends beyond its slide. Formulas contain drawings far wider than what they show.
 TOO_LARGE = """() => {
     const found = [];
     for (let slide = 0; slide < Reveal.getTotalSlides(); slide++) {
@@ -31,7 +31,7 @@ TOO_LARGE = """() => {
 }"""
 UNDRAWN = """() => [...document.images].filter((image) => image.checkVisibility())
     .filter((image) => !(image.complete && image.naturalWidth)).map((image) => image.src)"""
-# reveal.js lays out slides in print in another way, in which a figure can collapse.
+# For print, reveal.js lays out slides differently, and a figure can collapse.
 FLAT = """() => [...document.querySelectorAll(".plot img")]
     .filter((image) => image.checkVisibility() && image.getBoundingClientRect().height < 200)
     .map((image) => image.src)"""
@@ -40,11 +40,6 @@ ON_A_SLIDE = """() => {
     return [...slide.querySelectorAll("img")].filter((image) => image.checkVisibility())
         .map((image) => image.className);
 }"""
-
-
-@pytest.fixture(scope="session")
-def axe_script() -> str:
-    return axe.script()
 
 
 @pytest.mark.parametrize("name", LECTURES)
@@ -76,16 +71,21 @@ def test_keys_lead_through_the_slides_and_switch_to_dark(browser: Browser, files
 
 @pytest.mark.parametrize("scheme", ["site", "files"])
 def test_the_speaker_view_shows_the_notes(
-    request: pytest.FixtureRequest, browser: Browser, scheme: str
+    request: pytest.FixtureRequest, browser: Browser, scheme: str, html: Path
 ) -> None:
+    text = (html / "slides" / f"{LECTURES[0]}.html").read_text(encoding="utf-8")
+    first, second = (
+        note.get_text().strip().split(":")[0]
+        for note in BeautifulSoup(text, "html.parser").select("aside.notes")[:2]
+    )
     base = request.getfixturevalue(scheme)
     with visit(browser, base, f"slides/{LECTURES[0]}.html", width=WIDE) as seen:
         seen.page.wait_for_function("Reveal.isReady()")
         with seen.page.context.expect_page() as opened:
             seen.page.keyboard.press("s")
-        opened.value.get_by_text("Welcome everyone").wait_for()
+        opened.value.get_by_text(first).wait_for()
         seen.page.keyboard.press("ArrowRight")
-        opened.value.get_by_text("Let people vote by a show of hands").wait_for()
+        opened.value.get_by_text(second).wait_for()
 
 
 @pytest.mark.parametrize("name", LECTURES)
@@ -105,7 +105,7 @@ def test_one_page_per_slide_in_print(
         document = pypdfium2.PdfDocument(target)
         assert len(document) == pages
         corner = document[0].render(scale=0.1).to_pil().getpixel((1, 1))
-        assert min(corner[:3]) > 250, "printed slides are light, in dark mode, too"
+        assert min(corner[:3]) > 250, "printed slides are light, even in dark mode"
 
 
 @pytest.mark.parametrize("name", LECTURES)
