@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
+
+from bookbuild.parallel import map_all
 
 FAULTS = {
     ".problematic": "an unresolved reference",
@@ -47,27 +49,29 @@ class Page:
 
 
 class Pages:
-    """The pages of a site, each read when first needed.
+    """The pages of a site, looked at once for as long as they don't change.
 
     Args:
+        paths: the pages.
         memory: a file with the results of earlier checks, if there is one.
     """
 
-    def __init__(self, memory: Path | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], memory: Path | None = None) -> None:
         self._memory = memory
-        self._earlier: dict[str, dict[str, Any]] = {}
+        earlier: dict[str, dict[str, Any]] = {}
         if memory and memory.exists():
-            self._earlier = json.loads(memory.read_text(encoding="utf-8"))
-        self._found: dict[str, Page] = {}
-        self._of: dict[Path, Page] = {}
+            earlier = json.loads(memory.read_text(encoding="utf-8"))
+        texts = {path.resolve(): path.read_text(encoding="utf-8") for path in paths}
+        self._keys = {
+            path: hashlib.sha256(f"{CHECKS}\n{text}".encode()).hexdigest()
+            for path, text in texts.items()
+        }
+        self._found = {key: Page(**earlier[key]) for key in self._keys.values() if key in earlier}
+        new = {key: texts[path] for path, key in self._keys.items() if key not in self._found}
+        self._found |= dict(zip(new, map_all(_look_at, [*new.values()]), strict=True))
 
     def __getitem__(self, path: Path) -> Page:
-        if path not in self._of:
-            text = path.read_text(encoding="utf-8")
-            key = hashlib.sha256(f"{CHECKS}\n{text}".encode()).hexdigest()
-            known = self._earlier.get(key)
-            self._of[path] = self._found[key] = Page(**known) if known else _look_at(text)
-        return self._of[path]
+        return self._found[self._keys[path.resolve()]]
 
     def remember(self) -> None:
         """Save the results for the pages that were used."""
@@ -83,7 +87,7 @@ def problems_of(html: Path, memory: Path | None = None) -> list[str]:
     )
     if not paths:
         return [f"{html}: contains no pages"]
-    pages = Pages(memory)
+    pages = Pages(paths, memory)
     found = [
         f"{path.relative_to(html).as_posix()}: {problem}"
         for path in paths

@@ -89,6 +89,7 @@ def package_digest(book: Book, chapter: Chapter) -> str:
     return digest({name: code_only(text) for name, text in texts.items()} | used)
 
 
+@cache
 def code_only(source: str) -> str:
     """A module's source without docstrings, comments and blank lines.
 

@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 
 from bookbuild.chapter import code_cells
 from bookbuild.errors import BookError
+from bookbuild.parallel import map_all
 from bookbuild.site import figure_colors, raster
 from bookbuild.site.license import in_file
 from lnbook.notebook.style import PALETTE
@@ -103,6 +104,7 @@ def write_all(figures: Iterable[Figure], folder: Path, memory: Path) -> None:
     """
     drawn: dict[str, str] = json.loads(memory.read_text("utf-8")) if memory.exists() else {}
     now: dict[str, str] = {}
+    missing: dict[str, tuple[str, str]] = {}
     kept = set()
     for figure in figures:
         write(figure, folder)
@@ -111,8 +113,15 @@ def write_all(figures: Iterable[Figure], folder: Path, memory: Path) -> None:
             name, text = figure.file(mode, "png"), figure_colors.shown(figure.svg, mode)
             now[name] = hashlib.sha256(f"{RASTER}{DPI}{mode}{text}".encode()).hexdigest()
             if drawn.get(name) != now[name] or not (folder / name).exists():
-                (folder / name).write_bytes(raster.png(text, DPI, PALETTE["paper"][mode]))
+                missing[name] = text, PALETTE["paper"][mode]
+    for name, png in zip(missing, map_all(_png, [*missing.values()]), strict=True):
+        (folder / name).write_bytes(png)
     for path in folder.glob("*.*"):
         if path.name not in kept | now.keys():
             path.unlink()
     memory.write_text(json.dumps(now), encoding="utf-8")
+
+
+def _png(drawing: tuple[str, str]) -> bytes:
+    svg, background = drawing
+    return raster.png(svg, DPI, background)

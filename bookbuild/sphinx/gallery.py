@@ -24,10 +24,10 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from bookbuild.book import Book
-from bookbuild.errors import BookError
 from bookbuild.site import figure_files
 from bookbuild.site import license as licenses
 from bookbuild.site.figure_files import Figure
+from bookbuild.sphinx.outputs import figures as figures_of
 
 MARK = "figure-gallery"
 MEMORY = "figures.json"  # under _build
@@ -58,7 +58,7 @@ class Gallery(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Make a section for each part of the book that has figures."""
         self.env.metadata[self.env.docname][MARK] = "yes"
-        found = _figures(self.env.app)
+        found = figures_of(self.env.app)
         sections: list[nodes.Node] = []
         for tree in parse_toc_yaml(Book(Path(self.env.srcdir).parent).toc).root.subtrees:
             chapters = [str(name) for name in tree.items if found.get(str(name))]
@@ -79,19 +79,6 @@ def _outdated(
     return [name for name, metadata in env.metadata.items() if MARK in metadata]
 
 
-def _figures(app: Sphinx) -> dict[str, list[Figure]]:
-    """The figures of each chapter."""
-    if not hasattr(app, "lnbook_figures"):
-        try:
-            app.lnbook_figures = {  # type: ignore[attr-defined]
-                name: list(figure_files.figures_of(name, notebook))
-                for name, notebook in app.lnbook_notebooks.items()  # type: ignore[attr-defined]
-            }
-        except BookError as error:
-            raise ExtensionError(str(error)) from None
-    return app.lnbook_figures  # type: ignore[attr-defined, no-any-return]
-
-
 def _place(chapters: list[str]) -> str:
     return f'<div class="{MARK}">{" ".join(chapters)}</div>'
 
@@ -106,7 +93,7 @@ def _fill(app: Sphinx, error: Exception | None) -> None:
     pages = [name for name, metadata in app.env.metadata.items() if MARK in metadata]
     if error is not None or app.builder.format != "html" or not pages:
         return
-    out, found = Path(app.outdir), _figures(app)
+    out, found = Path(app.outdir), figures_of(app)
     try:
         every = [figure for figures in found.values() for figure in figures]
         memory = Path(app.srcdir).parent / "_build" / MEMORY

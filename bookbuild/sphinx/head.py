@@ -58,7 +58,6 @@ def _describe(
     context["metatags"] = ""
     context["description"] = tag["content"] if tag else DESCRIPTIONS.get(page, "")
     context["html_baseurl"] = app.config.html_baseurl
-    context["social_card"] = f"{app.config.html_baseurl}_static/social-card.png"
     formulas = doctree is not None and any(
         doctree.findall(lambda node: isinstance(node, nodes.math | nodes.math_block))
     )

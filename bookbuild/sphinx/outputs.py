@@ -13,6 +13,7 @@ from sphinx.errors import ExtensionError
 from bookbuild.book import Book
 from bookbuild.errors import BookError
 from bookbuild.outputs.cache import ensure, fill_cache, for_readers
+from bookbuild.site.figure_files import Figure, figures_of
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -38,6 +39,23 @@ def _feed(app: Sphinx, config: Config) -> None:
     app.lnbook_notebooks = {  # type: ignore[attr-defined]
         chapter.name: for_readers(chapter, executed[chapter.name]) for chapter in book.chapters
     }
+
+
+def figures(app: Sphinx) -> dict[str, list[Figure]]:
+    """The figures of each chapter.
+
+    Raises:
+        ExtensionError: if a cell with a figure has no name or no alt text for it.
+    """
+    if not hasattr(app, "lnbook_figures"):
+        try:
+            app.lnbook_figures = {  # type: ignore[attr-defined]
+                name: list(figures_of(name, notebook))
+                for name, notebook in app.lnbook_notebooks.items()  # type: ignore[attr-defined]
+            }
+        except BookError as error:
+            raise ExtensionError(str(error)) from None
+    return app.lnbook_figures  # type: ignore[attr-defined, no-any-return]
 
 
 def _outdated(

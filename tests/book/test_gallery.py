@@ -102,6 +102,11 @@ def test_every_figure_is_there_once(page: BeautifulSoup) -> None:
     assert [heading.get_text() for heading in page.select("article h2")] == ["First#"]
 
 
+def test_without_an_address_links_have_no_picture(site: SmallBook, page: BeautifulSoup) -> None:
+    assert page.select('meta[property="og:image"]') == []
+    assert not (site.book.html / "cards").exists()
+
+
 def test_each_file_exists_and_names_its_license(site: SmallBook, page: BeautifulSoup) -> None:
     links = page.select(".ln-gallery a[download]")
     names = [link["href"].removeprefix("figures/") for link in links]
