@@ -4,7 +4,7 @@ It runs the compiled kernels of `lnbook.kernels`. Where there are none, torch op
 them. Here's what makes these fast and keeps them equal to `layer_norm`:
 
 - They run block by block (see `_blocks`), in place, and write each output once.
-- For backward they save the input and two numbers per row; :math:`\hat{x}` is recomputed.
+- For backward they save the input and two or three numbers per row; :math:`\hat{x}` is recomputed.
 - In the backward pass, means over rows are matrix-vector products with the weight.
 - The second centering of `layer_norm` is done only for rows that need it: those whose mean is large
   compared with their deviation, including constant rows.

@@ -7,7 +7,7 @@ of the kernels (`make clean`).
 A kernel consists of parts that work on arrays, and of a *job*, which C code calls: a function of
 one address, where 64-bit integers say what to do. The first of them counts the pieces of work that
 threads have taken; a job takes pieces until none is left. Tensors arrive as addresses, because
-turning one into an array takes about a microsecond.
+turning one into an array takes time in every call.
 """
 
 # mypy: ignore-errors
@@ -223,9 +223,9 @@ def _float32_to_float16(value, like):
     return np.int16(np.uint16(result | ((given >> np.uint32(16)) & np.uint32(0x8000))))
 
 
-# Writing past the cache. An ordinary store first reads the line that it writes to, which doubles
-# the traffic, and evicts another line. These stores do neither, which pays off for arrays that are
-# larger than the cache.
+# Writing past the cache. On many processors, an ordinary store first reads the line that it writes
+# to, which doubles the traffic, and evicts another line. These stores do neither, which pays off
+# for arrays that are larger than the cache.
 
 LINE = 64  # bytes
 

@@ -5,8 +5,8 @@ r"""LayerNorm in Numba: the loops over one row, and the jobs that divide rows am
     \frac{\partial \mathcal{L}}{\partial x_i} = r \left( g_i - \overline{g} - \hat{x}_i \,
     \overline{g \hat{x}} \right), \qquad g_i = \gamma_i \frac{\partial \mathcal{L}}{\partial y_i}
 
-Source: Ba, Kiros and Hinton 2016, eq. 3, and the chain rule. A row is read from memory once; all
-later loops find it in the cache.
+Source: Ba, Kiros and Hinton 2016, eq. 3, and the chain rule. A row is read from memory once; if
+it fits in the cache, all later loops find it there.
 """
 
 # mypy: ignore-errors
@@ -32,8 +32,9 @@ __all__ = ["backward_job", "forward_job"]
 # Up to this ratio of a row's mean to its deviation, the rounding error of the mean is too small to
 # see in the output: 8 times the rounding error of a float32 is 5e-7.
 FAR = 8
-# From this width on, the backward pass takes two rows at a time: the weight and the sums over rows
-# are then loaded and stored half as often. For narrower rows, that was slower than one at a time.
+# From this width on, the second loop of the backward pass takes two rows at a time: it then loads
+# the weight, and loads and stores the sums over rows, half as often. For narrower rows, that was
+# slower than one at a time.
 WIDE = 1536
 INTEGER = np.int64(0)
 

@@ -1,6 +1,6 @@
 """The experiments on speed: what a computation moves and keeps, and the versions to compare.
 
-Counts of operations and bytes are the same on every machine; times are not. The LayerNorms and
+Counts of operations and bytes don't depend on how fast a machine is; times do. The LayerNorms and
 LSTMs are the versions that the chapter builds step by step. The package's own versions, which also
 handle special cases, are in `lnbook.functional` and `lnbook.recurrent`.
 """
