@@ -23,7 +23,7 @@ Mode = Literal["light", "dark"]
 
 _CONCEPTS = {drawn.lower(): name for name, drawn in COLORS.items()}
 # Every raster image in these figures has one hue on white, so one lightness curve works for all.
-PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # of page and ink in dark mode, in OKLab
+PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # page and ink in dark mode, in OKLab
 PAPER_TINT = (-0.0023, -0.0153)  # the dark page is slightly blue, in OKLab
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"

@@ -162,7 +162,7 @@ def test_a_pointer_drags_a_feature(open_page: OpenPage, width: int, name: str, v
     page.mouse.move(x + 3, y + 10)
     page.mouse.move(x + 5, y + 20)
     page.mouse.up()
-    page.mouse.move(x, y - 40)  # it was released
+    page.mouse.move(x, y - 40)  # after the release, moving has no effect
     next_frame(page)
     after = check_row(root)[values]
     moved = int(name[-1]) - 1
