@@ -22,7 +22,7 @@ help: ## list the commands
 #= ALL=1                 for notebooks and bugs: all of them, even if nothing changed
 #= SETTINGS="noise-0 sse"  for reproduce: only these settings;  CHANGED=1: only chapters that changed
 #= SAMPLE=1 RUNS=3       for lighthouse: only a few pages;  how many times to measure each page
-#= AGAIN=1 CHROMIUM=program BOOK_URL=https://...   for mutation (what survived last), the browser, a published site
+#= AGAIN=1 CHROMIUM=program BOOK_URL=https://...   for mutation (retry the last run's survivors), the browser, a published site
 #= BUG="name" MODULES=functional PACKAGE=name PORT=8001   for bugs, mutation, update, serve
 
 book: $(READY) ## build the site, with warnings as errors (a minute; the first time, two to four more for the environment)
@@ -30,7 +30,7 @@ book: $(READY) ## build the site, with warnings as errors (a minute; the first t
 
 serve: book ## show the site at http://127.0.0.1:8000/
 	@echo "http://127.0.0.1:$(PORT)/ (stop with Ctrl+C)"
-	@$(RUN) http.server --bind 127.0.0.1 --directory _build/html $(PORT) >/dev/null 2>_build/serve.log || [ $$? -eq 130 ] || { echo "error: can't serve the site at port $(PORT): $$(tail -n 1 _build/serve.log)" >&2; exit 1; }
+	@$(RUN) http.server --bind 127.0.0.1 --directory _build/html $(PORT) >/dev/null 2>_build/serve.log || [ $$? -eq 130 ] || { echo "error: can't serve the site on port $(PORT): $$(tail -n 1 _build/serve.log)" >&2; exit 1; }
 
 lab: $(READY) ## open the chapters as notebooks in JupyterLab
 	@.venv/bin/jupyter lab book
@@ -86,7 +86,7 @@ measure: $(READY) ## run a long training or timing script and record its results
 bugs: $(READY) ## put known bugs into copies of lnbook: which chapter catches each one? (long)
 	@$(RUN) bookbuild bugs $(if $(BUG),"$(BUG)") $(if $(ALL),--all)
 
-mutation: $(READY) ## change the library in one place at a time: which changes does no test notice? (hours)
+mutation: $(READY) ## change the library in one place at a time: which changes go unnoticed by the tests? (hours)
 	@$(RUN) mutation $(MODULES) $(if $(AGAIN),--again)
 
 # Each step is a separate make, because the first one changes the inputs of the others.
@@ -101,10 +101,10 @@ clean: ## remove all build products except the environment
 	@find book lnbook bookbuild tests -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
 	@echo "Removed all build products; the environment in .venv is still there"
 
-setup: $(READY) ## create the environment in .venv, or update it after a change of versions
+setup: $(READY) ## create the environment in .venv, or update it after the pinned versions change
 
-# With versions other than the pinned ones, lnbook promises only that its tests pass; identical chapter
-# outputs are promised for the pinned ones alone.
+# With the pinned versions, chapters give the same outputs. With other versions, lnbook promises only
+# that its tests pass.
 check-oldest: CONSTRAINTS := --constraint constraints-oldest.txt
 check-oldest check-newest: check-%:
 	@$(PYTHON) -m venv --clear .venv-$*

@@ -126,7 +126,7 @@ def table(timings: Sequence[Timing]) -> str:
 
 
 def conditions() -> dict[str, Any]:
-    """Return what times depend on besides the type of machine.
+    """Return everything else that affects timings, besides the type of machine.
 
     That's the model of the processor and the sizes of its caches (on Linux), the allocator, and the
     load average.

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from mutation.reasons import Key, as_entry
 from mutation.run import KILLED, SURVIVED, TIMED_OUT
 
-LEAST = 0.95  # the share of mutants that must be killed
+LEAST = 0.95  # the fraction of mutants that must be killed
 
 
 def score(outcomes: Mapping[Key, str]) -> float:
-    """Return the share of mutants that didn't survive; 1 if there are none."""
+    """Return the fraction of mutants that didn't survive; 1 if there are none."""
     survived = sum(outcome == SURVIVED for outcome in outcomes.values())
     return 1 - survived / max(1, len(outcomes))
 

@@ -21,7 +21,7 @@ LOG = os.path.join(VENV, "install.log")
 STAMP = os.path.join(VENV, ".ready")
 # PyTorch's index of CPU-only builds; on Linux, pip's default build comes with CUDA.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-PATIENCE = 2.0  # seconds to wait for its answer
+PATIENCE = 2.0  # seconds to wait for the index to answer
 
 # What pip prints, and a readable explanation; the first match wins.
 CAUSES = [
@@ -159,7 +159,7 @@ def answers(address, patience=PATIENCE):
     found = []
 
     def ask():
-        from urllib.request import urlopen  # here, since Python 2 doesn't have it
+        from urllib.request import urlopen  # imported here, since Python 2 doesn't have it
 
         try:
             found.append(urlopen(address + "/torch/", timeout=patience).status == 200)
@@ -167,7 +167,7 @@ def answers(address, patience=PATIENCE):
             found.append(False)
 
     asking = threading.Thread(target=ask)
-    asking.daemon = True  # a DNS lookup that hangs mustn't keep the program running
+    asking.daemon = True  # a DNS lookup that hangs must not keep the program running
     asking.start()
     asking.join(patience)
     return found == [True]
@@ -198,7 +198,7 @@ def cause(output):
         match = re.search(pattern, output)
         if match:
             return text.format(*match.groups()) if "{0}" in text else text
-    last = [line.strip() for line in output.splitlines() if line.strip()] or ["pip said nothing"]
+    last = [line.strip() for line in output.splitlines() if line.strip()] or ["pip gave no reason"]
     return "the packages could not be installed: " + last[-1]
 
 

@@ -39,7 +39,7 @@ class ExamQuestion:
 
 
 def read(path: Path, shown: str) -> tuple[ExamQuestion, ...]:
-    """Read and check the questions, in the order of their kinds.
+    """Read and check the questions, and sort them by kind.
 
     Raises:
         BookError: if a question is incomplete, or two questions have the same name.

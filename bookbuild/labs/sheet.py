@@ -62,7 +62,7 @@ def parts(lab: Chapter) -> list[tuple[str, int, int]]:
     if (sum(m for _, m, _ in found), sum(p for *_, p in found)) != tuple(map(int, total.groups())):
         raise BookError(f"{lab.shown}: minutes or points don't add up to those at the top")
     if sum(points_of(lab).values()) != int(total[2]):
-        raise BookError(f"{lab.shown}: the checks don't give {total[2]} points")
+        raise BookError(f"{lab.shown}: the points of the checks don't add up to {total[2]}")
     return found
 
 

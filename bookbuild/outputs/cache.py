@@ -138,7 +138,7 @@ def fill_cache(book: Book) -> Path:
             CacheBundleIn(notebook, str(chapter.path)), check_validity=True, overwrite=True
         )
     cache.db.dispose()
-    stamp.write_text(wanted, encoding="utf-8")  # last: a cache without a stamp is ignored
+    stamp.write_text(wanted, encoding="utf-8")  # comes last: a cache without a stamp is ignored
     return path
 
 

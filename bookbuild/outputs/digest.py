@@ -63,9 +63,9 @@ def pins(book: Book) -> dict[str, str]:
 def package_digest(book: Book, chapter: Chapter) -> str:
     """The digest of the code in the lnbook modules that a chapter imports, directly or indirectly.
 
-    Docstrings and comments don't count. Measurements named in the chapter or in one of these
-    modules do, and so do the fonts, colors and styles that figures are drawn with, but not the
-    shades in which the site shows them.
+    It also covers the measurements named in the chapter or in one of these modules, and the fonts,
+    colors and styles that figures are drawn with. It leaves out docstrings and comments, and the
+    shades that the site shows in place of these colors.
     """
     found = modules(book, chapter)
     texts = {name: path.read_text(encoding="utf-8") for name, path in found.items()}

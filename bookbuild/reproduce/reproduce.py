@@ -50,7 +50,7 @@ def reproduce(
             found[setting.name] = run(book, setting, wanted)
             reproduced.keep(book, found)
     if not found:
-        print("Nothing has changed since the outputs were last the same")
+        print("Nothing has changed since the last run that gave the same outputs")
         return
     names = [chapter.name for chapter in chapters if any(chapter.name in r for r in found.values())]
     print("", *table(names, found), sep="\n", flush=True)

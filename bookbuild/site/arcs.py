@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-WIDTH = 10.0  # of the drawing, in rows; the style sheet stretches it
+WIDTH = 10.0  # the width of the drawing, in rows; the style sheet stretches it
 
 
 @dataclass(frozen=True)

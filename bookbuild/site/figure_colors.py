@@ -23,12 +23,12 @@ Mode = Literal["light", "dark"]
 
 _CONCEPTS = {drawn.lower(): name for name, drawn in COLORS.items()}
 # Every raster image in these figures has one hue on white, so one lightness curve works for all.
-PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # in OKLab: page and ink in dark mode
-PAPER_TINT = (-0.0023, -0.0153)  # in OKLab: the page in dark mode is slightly blue
+PAPER_LIGHTNESS, INK_LIGHTNESS = 0.20, 0.93  # page and ink in dark mode, in OKLab
+PAPER_TINT = (-0.0023, -0.0153)  # the dark page is slightly blue, in OKLab
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3}\b|\b(?:black|white)\b")
-_AROUND_LETTER = re.compile(r"\s*([A-Za-z])\s*")  # in path data
+_AROUND_LETTER = re.compile(r"\s*([A-Za-z])\s*")  # in path data, with spaces
 _NUMBER = re.compile(r"-?\d*\.\d+(?:e[-+]?\d+)?|-?\d+(?:e[-+]?\d+)?", re.IGNORECASE)
 _MAY_BE_ROUNDED = (
     *("d", "x", "y", "x1", "x2", "y1", "y2", "points"),

@@ -22,7 +22,7 @@ from lnbook.notebook.style import PALETTE
 
 FOLDER = "figures"
 SVG_TYPE = "image/svg+xml"
-DPI = 192  # of the PNGs: two pixels per CSS pixel
+DPI = 192  # for the PNGs: two pixels per CSS pixel
 RASTER = hashlib.sha256(Path(raster.__file__).read_bytes()).hexdigest()
 MODES: tuple[figure_colors.Mode, ...] = ("light", "dark")
 

@@ -26,10 +26,10 @@ TEXT = {
     "Italic": ("italic", 400),
 }
 FORMULAS = {"Regular": "KaTeX_Main-Regular.ttf", "Italic": "KaTeX_Math-Italic.ttf"}
-# Computer Modern is small for its size. At this scale, an x is as tall in a formula as in text.
+# Letters in Computer Modern are small. At this scale, an x is as tall in a formula as in text.
 FORMULA_SCALE = 1.12
 HAT, COMBINING_HAT = 0x02C6, 0x0302  # KaTeX has the first one; matplotlib asks for the second one
-FLAGS = {"Regular": (0x40, 0), "Bold": (0x20, 1), "Italic": (0x01, 2)}  # in OS/2 and in head
+FLAGS = {"Regular": (0x40, 0), "Bold": (0x20, 1), "Italic": (0x01, 2)}  # in tables OS/2 and head
 
 
 def text_font(folder: Path, style: str) -> TTFont:

@@ -26,7 +26,7 @@ from PIL.PngImagePlugin import PngInfo
 from bookbuild.site import license as licenses
 from bookbuild.site.figure_colors import SVG, XLINK
 
-POINTS = 72  # per inch
+POINTS = 72  # points per inch
 # The style that matplotlib's SVG starts with, and SVG's defaults.
 INHERITED = {"fill": "#000000", "stroke": "none", "stroke-width": "1", "stroke-linecap": "butt"}
 JOINED = {"stroke-linejoin": "round"}

@@ -87,7 +87,7 @@ def reading_time(book: Book, name: str) -> ReadingTime:
 
 
 def time_of(parser: MarkdownIt, cells: Iterable[NotebookNode]) -> ReadingTime:
-    """Apply the rule to cells of Markdown and code, without what is folded or hidden."""
+    """Apply the rule to cells of Markdown and code, leaving out folded and hidden parts."""
     counts = dict.fromkeys([*SECONDS, "word", "exercise"], 0)
     until = ""  # the directive at which reading resumes
     for cell in cells:

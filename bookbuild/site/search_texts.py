@@ -155,7 +155,7 @@ def _begun(child: HtmlElement, classes: set[str], into: Found, found: list[Found
         new = Found(EXERCISE, inside[1] if inside else name.strip(), into.page, child.get("id"))
         if title is not None:
             title.drop_tree()
-    elif child.tag == "tr" and child.get("id"):  # of the table of symbols
+    elif child.tag == "tr" and child.get("id"):  # a row of the table of symbols
         first, *others = child.findall("./td")
         new = Found(SYMBOL, plain(first), into.page, child.get("id"))
         new.more.update(dict.fromkeys(IDENTIFIER.findall(others[0].text_content())))

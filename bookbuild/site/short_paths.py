@@ -18,7 +18,7 @@ _COMMAND = re.compile(r"([MLQCz])([^MLQCz]*)")
 _NUMBER = re.compile(r"-?\d*\.?\d+")
 _NAME = re.compile(r' id="([\w.-]+)"')
 _NAMED = re.compile(r'( id="|href="#|url\(#)([\w.-]+)')
-_COUNTS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # numbers in a step of each command
+_COUNTS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # how many numbers one step of each command has
 
 
 def shortened(svg: str) -> str:

@@ -22,12 +22,12 @@ class Vocabulary:
     attributes: set[str] = field(default_factory=set)
     variables: set[str] = field(default_factory=set)
     formula_letters: set[str] = field(default_factory=set)
-    bold_letters: set[str] = field(default_factory=set)  # of formulas
+    bold_letters: set[str] = field(default_factory=set)  # the bold ones among them
 
     def add_page(self, text: str) -> None:
         """Add the names that a page uses."""
         page = html.document_fromstring(text)
-        values: set[str] = set()  # of `class`: most occur thousands of times
+        values: set[str] = set()  # values of `class`, most of which occur thousands of times
         for element in page.iter("*"):
             self.tags.add(element.tag)
             for name, value in element.attrib.items():

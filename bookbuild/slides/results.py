@@ -87,7 +87,7 @@ class Results:
         """The output of the cell that has a line with this start: `text/html` or plain text.
 
         Raises:
-            BookError: if no cell or more than one has such a line, or it shows nothing.
+            BookError: if there isn't exactly one cell with such a line, or that cell has no output.
         """
         cells = [
             cell

@@ -35,7 +35,7 @@ class BookDownloads(SphinxDirective):
 
 
 def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write these pages in every build: pages don't record whether there is a PDF."""
+    """Rewrite these pages in every build: Sphinx doesn't know whether there is a PDF."""
     del app
     return [name for name, metadata in env.metadata.items() if MARK in metadata]
 

@@ -50,7 +50,8 @@ def _visit_box(writer: Any, node: nodes.Element, name: str = "") -> None:
         return
     writer.body.append('<summary class="admonition-title">')
     title = node[0].deepcopy()
-    for link in list(title.findall(nodes.reference)):  # a click on it can't also open the fold
+    # One click can't both follow a link and open the fold.
+    for link in list(title.findall(nodes.reference)):
         link.replace_self(link.children)
     for child in title:
         child.walkabout(writer)

@@ -2,7 +2,7 @@
 
 The directive `figure-gallery` makes a section for each part of the book. When all pages are
 written, the figures and their captions are taken from the built chapters, so nothing is listed by
-hand. All chapters but the first are folded, and images load when a reader unfolds them.
+hand. All chapters except the first are folded, and images load when a reader unfolds them.
 """
 
 from __future__ import annotations

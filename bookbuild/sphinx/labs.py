@@ -47,7 +47,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 class Downloads(SphinxDirective):
-    """`lab-sheets`, `exam-bank` or `class-costs`: lists what there is."""
+    """`lab-sheets`, `exam-bank` or `class-costs`: lists what's available."""
 
     def run(self) -> list[nodes.Node]:
         """Insert a placeholder, and remember its page."""
@@ -56,7 +56,7 @@ class Downloads(SphinxDirective):
 
 
 def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write these pages in every build: they don't record which labs there are."""
+    """Rewrite these pages in every build: Sphinx doesn't know which labs they depend on."""
     del app
     return [name for name, metadata in env.metadata.items() if MARK in metadata]
 

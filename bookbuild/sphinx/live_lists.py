@@ -1,8 +1,8 @@
 """Sphinx extension: interactive lists, namely a decision guide and a table of claims.
 
 - A container with the class `ln-guide` holds a numbered list of questions. Each item starts with a
-  question, followed by the advice for a yes; the last item is the advice if every answer is no.
-  `decision-guide.js` asks the questions one at a time.
+  question, followed by the advice if the answer is yes; the last item is the advice if every answer
+  is no. `decision-guide.js` asks the questions one at a time.
 - In a table with a column `verdict`, each verdict becomes a badge, and so does the bold verdict at
   the start of a paragraph on the same page. `claim-filter.js` adds a filter above the table.
 
@@ -19,7 +19,7 @@ from sphinx.application import Sphinx
 
 COLUMN = "verdict"
 VERDICTS = ("false", "half", "slip", "open")
-BADGES = (*VERDICTS, "true")  # advice can also be true
+BADGES = (*VERDICTS, "true")  # advice, unlike the claims, can also be true
 SCRIPTS = ("decision-guide.js", "claim-filter.js")
 _VERDICT = re.compile(rf"({'|'.join(BADGES)})", re.IGNORECASE)
 

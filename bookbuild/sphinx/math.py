@@ -23,7 +23,7 @@ from sphinxcontrib import katex
 logger = logging.getLogger(__name__)
 _ENDS = re.compile(r"\S+\Z")  # what comes right before a formula, such as a parenthesis
 _BETWEEN_PARTS = '</span><span class="base">'
-_BEGINS = re.compile(r"\S+")  # and right after it: a comma, or the rest of "i-th"
+_BEGINS = re.compile(r"\S+")  # what comes right after it: a comma, or the rest of "i-th"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _problems(given: Iterable[dict[str, Any]]) -> Iterable[str]:
             yield f"{where}: expected {OPTIONS} different options, but got {says}"
         right = [option for option in options if option.get("right") is True]
         if len(right) != 1:
-            yield f"{where}: {len(right)} options are right; exactly one may be"
+            yield f"{where}: {len(right)} options are right; exactly one should be"
         for option in options:
             if set(option) - {"says", "why", "right"} or not option.get("why", "").strip():
                 yield f"{where}: an option has no explanation, or an unknown key: {option}"
@@ -120,7 +120,7 @@ class Quiz(SphinxDirective):
         """Draw the questions, and draw them again if the file changes."""
         name, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(name)
-        self.env.note_dependency(__file__)  # which draws them
+        self.env.note_dependency(__file__)  # this module draws them
         try:
             questions = read(Path(path), name)
         except (BookError, FileNotFoundError) as error:
@@ -168,7 +168,8 @@ class Quiz(SphinxDirective):
 def _open_fold(writer: Any, node: Fold) -> None:
     writer.body.append(f'<details class="{escape(" ".join(node["classes"]))}">\n<summary>')
     node["summary"] = node.pop(0)  # written here; put back below
-    for link in list(node["summary"].findall(nodes.reference)):  # a click can't do two things
+    # One click can't both follow a link and open the fold.
+    for link in list(node["summary"].findall(nodes.reference)):
         link.replace_self(link.children)
     node["summary"].walkabout(writer)
     writer.body.append("</summary>\n")

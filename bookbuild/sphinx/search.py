@@ -22,7 +22,7 @@ from bookbuild.site import search_texts
 
 INDEX = "searchindex.js"
 SAME = "search.toml"
-# In this order. The first one is loaded only once everything that it needs is there.
+# The scripts of the search, in the order in which they are loaded.
 LOADED = ("_static/minisearch/minisearch.js", "_static/search-engine.js", INDEX)
 
 

@@ -79,7 +79,7 @@ def windows(
         length: number of characters in each.
 
     Returns:
-        Two tensors of shape `(count, length)`: the characters, and the next ones.
+        Two tensors of shape `(count, length)`: the characters, and the character after each one.
 
     Raises:
         TypeError: `rng` is not a NumPy generator, or a number is not an integer.

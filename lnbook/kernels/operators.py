@@ -25,7 +25,7 @@ from lnbook.kernels import cpu
 
 # Types of devices on which the operators are known to run.
 DEVICES: set[str] = set()
-_WITHOUT: set[str] = set()  # those on which they don't run, as already reported
+_WITHOUT: set[str] = set()  # types on which they don't run; each is reported at most once
 
 
 # An operator has the signature of its function.

@@ -343,7 +343,7 @@ def check_axes(layer: str, axes: Any = None) -> str:
     if not given or given - set("NLD"):
         raise NotYet(f"Layer {layer}: name axes by the letters N, L and D.")
     if missing := sorted(right - given):
-        raise NotYet(f"Layer {layer}: outputs at other places along {missing[0]} change, too.")
+        raise NotYet(f"Layer {layer}: outputs at other positions along {missing[0]} change too.")
     if extra := sorted(given - right):
         raise NotYet(f"Layer {layer}: no output elsewhere along {extra[0]} changes.")
     return f"Layer {layer} averages over {', '.join(sorted(right, key='NLD'.index))}."

@@ -74,7 +74,7 @@ def points_of(cell: Cell) -> float:
         cell: a code cell with outputs and nbgrader's metadata.
 
     Raises:
-        ValueError: the cell returned less than 0 or more than its points.
+        ValueError: the cell returned a negative number, or more points than it's worth.
 
     Example:
         >>> from types import SimpleNamespace as Made

@@ -317,7 +317,7 @@ def check_average(function: Callable[[Tensor, Tensor], Any]) -> str:
             "You divide by the length with padding. Divide by the number of real tokens.": (
                 zeroed.mean(1)
             ),
-            "You divide the sum by nothing.": zeroed.sum(1),
+            "You don't divide the sum by anything.": zeroed.sum(1),
             "You average the padding: the mask is True for real tokens.": torch.stack(
                 [
                     row[~keep].mean(0) if not keep.all() else row.mean(0) * torch.nan

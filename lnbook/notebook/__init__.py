@@ -21,7 +21,7 @@ __all__ = ["THREADS", "checks", "set_up", "table"]
 
 THREADS = "LNBOOK_THREADS"  # set to 2 to check that no output depends on it
 LARGEST_SEED = 2**32 - 1
-DIGITS = 10  # in outputs and glued text, because the sixteenth differs between processors
+DIGITS = 10  # shown in outputs and glued text, because the sixteenth differs between processors
 
 
 def set_up(seed: int = 0) -> np.random.Generator:

@@ -110,7 +110,7 @@ _RC_PARAMS = MappingProxyType(
         "figure.dpi": 96,
         "figure.facecolor": "none",
         "figure.figsize": (WIDTH, 3.2),
-        "font.family": ["LN Sans", "DejaVu Sans"],  # the second one for signs such as a square
+        "font.family": ["LN Sans", "DejaVu Sans"],  # the second for symbols such as a square
         "font.size": 11.5,
         "grid.color": COLORS["rule"],
         "grid.linewidth": 0.7,

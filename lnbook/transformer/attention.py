@@ -33,8 +33,8 @@ def dot_product_attention(
         A = \operatorname{softmax}\left(s \, Q K^\top + M\right), \qquad Y = A V
 
     Source: Vaswani et al. 2017, eq. 1, where :math:`s = 1/\sqrt{d}`. It computes the same output as
-    `torch.nn.functional.scaled_dot_product_attention`, which doesn't return :math:`A`. As there, a
-    query whose keys are all hidden gets zero weights and a zero output.
+    `torch.nn.functional.scaled_dot_product_attention`, which doesn't return :math:`A`. As in that
+    function, a query whose keys are all hidden gets zero weights and a zero output.
 
     Args:
         query: :math:`Q`, of shape `(*, L, d)`.

@@ -85,5 +85,5 @@ def _check_mask(mask: Any, name: str, query: Tensor, shapes: list[tuple[int, ...
     if mask.device != query.device:
         raise RuntimeError(
             f"attention: expected the {name} to be on the device of the input, {query.device}, "
-            f"but got it on {mask.device}"
+            f"but it's on {mask.device}"
         )

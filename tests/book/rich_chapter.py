@@ -103,12 +103,12 @@ SVG("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'>"
     "<path d='M0 40L40 0' stroke='black'/></svg>")
 ```
 
-```{admonition} Mind this
+```{admonition} Watch out
 :class: tip
 Read **slowly**.
 ```
 
-Who wants more opens [the box](box).
+To read more, open [the box](box).
 
 ```{deeper-start} Twice the *value*
 :label: box

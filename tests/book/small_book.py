@@ -18,8 +18,8 @@ from bookbuild.book import Book
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTUP = ROOT / "tests" / "helpers" / "startup"
-# The commands that run without Sphinx, which leaves a lot behind in its process. In a process of
-# their own, they would spend seconds importing it for nothing.
+# These commands don't run Sphinx, which leaves a lot behind in its process, so they can run in this
+# one. In a new process, they would spend seconds on imports.
 HERE = ("differences", "notebooks", "update-pins")
 
 INDEX = """\
@@ -138,7 +138,7 @@ class SmallBook:
 
 
 def run_here(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, but with this path for the kernels that it starts."""
+    """Run a command in this process, with this PYTHONPATH for the kernels that it starts."""
     out, err = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -146,7 +146,7 @@ def run_here(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
         contextlib.redirect_stderr(err),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # as Python does in a process of its own
+        warnings.simplefilter("ignore")  # as in a new Python process
         patch.setenv("PYTHONPATH", path)
         patch.setattr(sys, "argv", command)
         code = main()

@@ -56,7 +56,7 @@ def glossary(book: Book) -> dict[str, str]:
 
 
 def uses(book: Book, text: str, terms: Iterable[str]) -> Iterator[Use]:
-    """Where the running prose of a page names a term, and where a page links one, in order."""
+    """Where the running prose of a page names a term, and where it links to one, in order."""
     known = {term.casefold(): term for term in terms}
     pattern = _pattern(known.values())
     for block in _blocks(_parser(book), text, 1):
@@ -71,7 +71,7 @@ def uses(book: Book, text: str, terms: Iterable[str]) -> Iterator[Use]:
 
 
 def unlinked(book: Book, text: str, terms: Iterable[str]) -> list[Use]:
-    """The first mention of each term that a page names before it links it."""
+    """For each term that a page uses before linking it, its first mention."""
     first: dict[str, Use] = {}
     for use in uses(book, text, terms):
         first.setdefault(use.term, use)

@@ -159,7 +159,7 @@ ONE = {
         ("0,1875", "Yes."),
         ("1.875e-1", "Yes."),
         ("\N{MINUS SIGN}0.1875", "No."),
-        ("1,875", "No."),  # a thousand and more
+        ("1,875", "No."),  # the comma separates thousands
         ("", "Your x is still missing."),
         ("3/0", 'Your x should be one number, but has "3/0" in it.'),
         ("1/2/3", 'Your x should be one number, but has "1/2/3" in it.'),
@@ -226,7 +226,7 @@ def answers_in_words(x):
 @pytest.mark.parametrize("check", [computes, judges_a_result, ignores, answers_in_words])
 def test_a_checker_that_does_more_has_no_rules(check) -> None:
     assert answer_rules(checker(check), ["x"]) is None
-    assert (as_array.__name__, judge.__name__) == ("as_array", "judge")  # put back
+    assert (as_array.__name__, judge.__name__) == ("as_array", "judge")  # both are restored
 
 
 def test_a_form_has_a_labeled_field_for_each_number() -> None:

@@ -10,7 +10,7 @@ from tests.helpers.this_book import BOOK
 WORKS = parse_file(str(BOOK.source / "references.bib")).entries
 
 FIELDS = ["title", "journal", "booktitle", "publisher", "volume", "number", "pages", "year"]
-FIELDS += ["eprint", "archiveprefix", "doi", "url"]  # all that an entry may have, in this order
+FIELDS += ["eprint", "archiveprefix", "doi", "url"]  # no others, and in this order
 VENUES = {"article": "journal", "inproceedings": "booktitle", "book": "publisher", "misc": None}
 NO_ADDRESS = {"awais2021revisiting": "journal and pages are confirmed, the DOI is not"}
 ARXIV = "https://arxiv.org/abs/"

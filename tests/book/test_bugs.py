@@ -136,7 +136,7 @@ def test_chapters_are_judged_by_their_outputs(built: Callable[[], SmallBook]) ->
     found = [str(run) for (run,) in runs]
     assert found[0] == "Cell 0 shows something else"
     assert found[1].startswith("Cell 0 raises TypeError: unsupported operand")
-    assert found[2] == "same"  # although the digest of its sources has changed
+    assert found[2] == "same"  # even though the digest of its sources has changed
     assert unfound([other, error, harmless], [run for (run,) in runs]) == [
         f"{CONSTANTS}: no chapter catches the bug 'a bug'"
     ]

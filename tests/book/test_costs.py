@@ -36,7 +36,7 @@ def test_peak_is_what_was_held_at_once() -> None:
         process.stdout.readline()
         before = costs.peak_memory(process.pid)
         process.stdin.write("\n")
-        until = time.monotonic() + 600  # however slow the machine is
+        until = time.monotonic() + 600  # no matter how slow the machine is
         while (after := costs.peak_memory(process.pid)) < before + 190_000_000:
             assert time.monotonic() < until, f"{before}, then {after}"
             time.sleep(0.01)

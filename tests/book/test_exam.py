@@ -58,7 +58,8 @@ def normalize_row() -> Values:
 
 
 def batch_of_two() -> Values:
-    x = np.array([[1.0, 7.0], [3.0, 1.0]])  # by columns: here PyTorch rejects an epsilon of 0
+    # Normalized by column in NumPy, since PyTorch's batch norm rejects an epsilon of 0.
+    x = np.array([[1.0, 7.0], [3.0, 1.0]])
     columns = {name: np.array([normalized(list(column), eps) for column in x.T]).T
                for name, eps in (("without", 0.0), ("with_eps", 16.0))}  # fmt: skip
     checked = functional.batch_norm(torch.tensor(x), None, None, training=True, eps=16.0)
@@ -68,13 +69,13 @@ def batch_of_two() -> Values:
 
 def count_means() -> Values:
     shape = (8, 16, 32, 32)
-    sizes = (8 * 32 * 32, 32 * 32, 4 * 32 * 32, 16 * 32 * 32, 16)  # entries that share a mean
+    sizes = (8 * 32 * 32, 32 * 32, 4 * 32 * 32, 16 * 32 * 32, 16)  # how many entries share a mean
     return {"means": [np.prod(shape) // size for size in sizes]}
 
 
 def running_statistics() -> Values:
     layer = nn.BatchNorm1d(1, dtype=torch.float64)
-    pattern = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0], dtype=torch.float64)  # variance 2
+    pattern = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0], dtype=torch.float64)  # its variance is 2
     means, variances = [], []
     for mean, variance in ((2.0, 4.0), (4.0, 8.0)):
         batch = mean + pattern * (variance / 2) ** 0.5
@@ -121,7 +122,7 @@ def two_devices() -> Values:
 
 
 def eigenvalues() -> Values:
-    x = torch.tensor([0.0, 0.0, 0.0, 4.0], dtype=torch.float64)  # variance 3
+    x = torch.tensor([0.0, 0.0, 0.0, 4.0], dtype=torch.float64)  # its variance is 3
     jacobian = torch.autograd.functional.jacobian(
         lambda x: functional.layer_norm(x, (4,), eps=1.0), x
     )

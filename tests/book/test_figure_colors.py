@@ -36,7 +36,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("name", sorted(COLORS.keys() - {"region"}))  # a pale one, for areas
+@pytest.mark.parametrize("name", sorted(COLORS.keys() - {"region"}))  # a pale color for areas
 def test_what_is_drawn_can_be_seen_as_well_in_each_mode(name: str) -> None:
     for mode in ("light", "dark"):
         wanted = min(3.0, contrast(COLORS[name], COLORS["paper"]))

@@ -42,7 +42,7 @@ def pieces(formula: Tag) -> list[list[str]]:
         (r"a = b, \qquad c = d", [["a", "=b,", "c", "=d"]]),
         (r"a \quad \Longrightarrow \quad b", [["a", "\u27f9b"]]),
         ("a = (b, c]", [["a", "=(b,c]"]]),
-        ("a = )b + c", [["a", "=)b", "+c"]]),  # brackets that don't match don't count
+        ("a = )b + c", [["a", "=)b", "+c"]]),  # unmatched brackets are ignored
     ],
 )
 def test_pieces_begin_with_a_sign(

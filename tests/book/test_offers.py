@@ -156,7 +156,7 @@ def test_notebook_reads_well_in_plain_jupyter(site: SmallBook) -> None:
         "> A quote.",
         "**Fig. 1.1.** A rising line.",
         "A drawing of one line that rises from left to right.",
-        "> **Mind this**\n>\n> Read **slowly**.",
+        "> **Watch out**\n>\n> Read **slowly**.",
         "### Exercise 1.1 (Add)",
         "<summary>Hint</summary>\n\nUse `+`.",
         "#### Solution to Exercise 1.1 (Add)",
@@ -179,7 +179,7 @@ def test_notebook_keeps_code_and_outputs(site: SmallBook) -> None:
 
 
 def test_notebook_runs_in_a_plain_kernel(site: SmallBook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(site.book.root))  # where its lnbook is found
+    monkeypatch.setenv("PYTHONPATH", str(site.book.root))  # its lnbook is here
     plain = notebook(site)
     expected = [cell.outputs for cell in plain.cells if cell.cell_type == "code"]
     NotebookClient(plain, kernel_name="python3").execute()

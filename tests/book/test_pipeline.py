@@ -157,7 +157,7 @@ display({"application/vnd.lnbook.figure+json": {}, "image/png": "AAAA"}, raw=Tru
 def test_what_stops_a_chapter_is_told_with_its_line(
     small: SmallBook, monkeypatch: pytest.MonkeyPatch, statement: str, expected: str
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(small.book.root))  # where its lnbook is found
+    monkeypatch.setenv("PYTHONPATH", str(small.book.root))  # its lnbook is here
     small.chapter.write_text(CHAPTER.replace(LAST, statement))
     line = small.chapter.read_text().splitlines().index("```{code-cell}", 15) + 2
     book = small.fresh()

@@ -1,4 +1,4 @@
-"""The directive of the playground, its messages, and its pictures in notebooks."""
+"""The playground's directive, its messages, and its pictures in notebooks."""
 
 import base64
 import shutil

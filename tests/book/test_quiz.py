@@ -289,4 +289,4 @@ def test_a_page_folds_each_verdict(tmp_path: Path) -> None:
     ]
     assert question.select_one("details.ln-finds a")["href"] == "other.html"  # type: ignore[index]
     assert not any(fold.has_attr("open") for fold in page.select("details"))
-    assert not page.select("summary a"), "a click can't do two things"
+    assert not page.select("summary a"), "one click can't both follow a link and open the fold"

@@ -17,7 +17,7 @@ RENEW = "run 'make notebooks', read the differences and commit them"
 pytestmark = pytest.mark.parametrize("chapter", BOOK.notebooks, ids=lambda chapter: chapter.name)
 
 
-stored = cache(read_notebook)  # up to a megabyte, which eight tests read
+stored = cache(read_notebook)  # eight tests read these files of up to a megabyte
 
 
 @pytest.fixture

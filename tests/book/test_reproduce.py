@@ -22,7 +22,7 @@ import os
 print("threads", os.environ.get("LNBOOK_THREADS", "1"))
 ```
 """
-# Both iterations keep doubling an error in the last bit.
+# Each of the two iterations keeps doubling an error in the last bit.
 CHAOS = """
 ```{code-cell}
 import numpy as np

@@ -154,8 +154,8 @@ def search(query: str) -> list[str]:
         ("Pre-LN", ["pre-norm"]),
         ("prenorm", ["pre-norm"]),
         ("layernorm", ["Padding", "pre-norm"]),
-        ("gradient padding", ["Attention"]),  # all words
-        ("gradient zebra", ["Attention"]),  # or as many as there are
+        ("gradient padding", ["Attention"]),  # it has both words
+        ("gradient zebra", ["Attention"]),  # it has one of the words, and no page has both
         ("zebra", []),
         ("", []),
         ("the", []),

@@ -82,4 +82,4 @@ def test_figures_of_the_course_keep_their_shapes_in_fewer_bytes(name: str) -> No
     for one, other in zip(full, short, strict=True):
         for (names, points), (new_names, new) in zip(shapes(one), shapes(other), strict=True):
             assert names == new_names
-            np.testing.assert_allclose(new, points, atol=0.3126)  # half a step
+            np.testing.assert_allclose(new, points, atol=0.3126)  # half of one rounding step

@@ -53,7 +53,7 @@ def entries(book: Book) -> dict[str, tuple[str, str]]:
 
 
 def listed(book: Book) -> dict[str, set[str]]:
-    """The verdicts in the list of statements on the claims of each entry."""
+    """For each entry, by its anchor: the verdicts in the page's list of statements."""
     text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
     found: dict[str, set[str]] = {}
     for verdicts, anchor in re.findall(

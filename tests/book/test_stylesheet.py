@@ -1,4 +1,4 @@
-"""Many style sheets become a small one: what the pages use stays, in order; the rest is dropped."""
+"""Many style sheets are merged into one: what pages use stays, in order; the rest is dropped."""
 
 import pytest
 

@@ -46,7 +46,7 @@ def test_code_of_a_chapter_has_one_of_three_names() -> None:
 
 
 def test_exercises_and_experiments_have_their_tests() -> None:
-    """Figures are tested by examples, by snapshots, and in one file for all chapters."""
+    """Figures need no test file: examples, snapshots and one file for all chapters test them."""
     for path in CHAPTERS.glob("*/*/[a-z]*.py"):
         tests = TREES["tests"] / path.parent.relative_to(CHAPTERS) / f"test_{path.name}"
         assert path.stem == "figures" or tests.is_file(), f"{path}: there is no {tests}"
@@ -84,7 +84,7 @@ def test_every_measurement_has_its_script() -> None:
 
 
 def imported(source: str) -> Iterator[str]:
-    """The chapters, as folders, whose code a source imports."""
+    """The folders of the chapters whose code a source imports."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -305,7 +305,7 @@ def of_channels() -> Iterator[Row]:
         (f.group_norm, partial(f.group_norm, num_groups=2)),
     ):
         name = of.__name__
-        owner = "norm" if of is f.instance_norm else name  # a different function computes it
+        owner = "norm" if of is f.instance_norm else name  # the function that does the work
         yield from bad_eps(of, partial(call, IMAGE), owner)
         yield row(of, partial(call, 1.0), TypeError, name, "tensor", "float")
         yield row(of, partial(call, VECTOR), RuntimeError, name, "(N, C, *)", "(4,)")
@@ -949,10 +949,10 @@ SOURCES = [
 
 
 def raised_messages(source: str) -> Iterator[str]:
-    """The fixed text of every message about an input that's written at its `raise`.
+    """The fixed text of every error message about bad input that's written in a `raise` statement.
 
-    `NotYet` tells a reader about an answer, and `NotImplementedError` is raised by functions
-    that only compiled code can call.
+    It leaves out `NotYet`, which is about a reader's answer, `NotImplementedError`, which is raised
+    by functions that only compiled code can call, and `SystemExit`.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:

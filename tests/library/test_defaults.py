@@ -61,7 +61,7 @@ def public():
     found = {f.__name__: f for f in (fused_layer, plain_layer, make_norm, *STEPS.values())}
     for package in (functional, layers, recurrent, transformer):
         found |= {name: getattr(package, name) for name in package.__all__}
-    del found["BlockOptions"]  # the type of a dictionary
+    del found["BlockOptions"]  # only describes the type of a dictionary
     found = {name: value for name, value in found.items() if callable(value)}
     for name, owner in [*found.items()]:
         if inspect.isclass(owner):

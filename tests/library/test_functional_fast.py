@@ -210,7 +210,7 @@ def test_half_precision_rounds_once(function, dtype, full_parameters, block):
 def test_a_large_mean_costs_no_digits_nor_do_gradients_suffer(mean, block):
     rng = np.random.default_rng(2)
     x = torch.tensor(rng.standard_normal((32, 768)) + mean).float()
-    x[::2] -= mean  # rows near 0 between those far from it
+    x[::2] -= mean  # every other row is near 0
     weight, bias = torch.tensor(rng.standard_normal((2, 768))).float()
     upstream = torch.tensor(rng.standard_normal((32, 768))).float()
     ours = run(LayerNormFunction.apply, (x, weight, bias), (768,), upstream)
@@ -240,7 +240,7 @@ def test_long_sums_are_accurate():
     weight, bias = torch.tensor(rng.standard_normal((2, 32))).float()
     ours = run(LayerNormFunction.apply, (x, weight, bias), (32,), upstream)
     theirs = exact(native.layer_norm, (x, weight, bias), (32,), upstream.double())
-    for tensor, expected in zip(ours, theirs, strict=True):  # PyTorch itself: 2e-6 and 3e-6
+    for tensor, expected in zip(ours, theirs, strict=True):  # PyTorch's errors: 2e-6 and 3e-6
         assert float((tensor - expected).abs().max()) <= 4e-6 * float(expected.abs().max())
 
 

@@ -95,11 +95,11 @@ def test_kernels_equal_numpy(norm, shape, dims, dtype, wide, way):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("rows", [1, 2, 3, 67])  # 67 are two pieces or more, and all are odd
+@pytest.mark.parametrize("rows", [1, 2, 3, 67])  # the backward pass splits 67 rows into 64 and 3
 def test_wide_rows_are_right_in_twos_and_alone(rows, dtype, way):
     width = WIDE + 5
     x, weight, bias, grad = random_case((rows, width), 1, dtype)
-    x[-1], grad[-1] = 3 * x[-1] + 1, -4 * grad[-1]  # no row can pass for its neighbor
+    x[-1], grad[-1] = 3 * x[-1] + 1, -4 * grad[-1]  # so that the last row differs from its neighbor
     results = run("layer_norm", x, (width,), (weight, bias), grad)
     expected = exact("layer_norm", x, (width,), (weight, bias), grad)
     for found, right in zip(results, expected, strict=True):
@@ -316,7 +316,7 @@ def check_sample(norm, implementation, sample, options):
 
 
 def largest_term(arguments, norm, eps, upstream):
-    """A bound on r times g, and on everything else."""
+    """A bound on the terms of the gradients: the largest r times g, and at least 1."""
     x, shape, weight = (*arguments, None)[:3]
     rows = x.detach().reshape(-1, int(np.prod(shape)))
     if not rows.numel():
@@ -338,7 +338,7 @@ def call(norm, implementation, given, options):
     layer = (LayerNorm if layer_norm else RMSNorm)(
         shape, **options, elementwise_affine=False, implementation=implementation
     )
-    layer.weight = layer.bias = None  # so that plain tensors can replace them
+    layer.weight = layer.bias = None  # so that plain tensors can take their place
     object.__setattr__(layer, "_parameters", {"weight": weight, "bias": bias})
     return layer(input)
 
@@ -656,7 +656,7 @@ def test_other_devices_fall_back(monkeypatch):
         assert not operators.runs_on("meta")
     with pytest.warns(UserWarning, match="no kernels for the device 'mps'"):
         assert not operators.runs_on("mps")
-    assert not operators.runs_on("mps")  # no second warning
+    assert not operators.runs_on("mps")  # it warns only once
     assert operators.runs_on("cpu")
 
 

@@ -120,7 +120,7 @@ def test_rows_wider_than_a_block_go_through_a_loop(interpreted, dtype):
 
 @needs_triton
 def test_a_row_may_fit_forward_and_not_backward(interpreted):
-    width = BACKWARD_ROW_BYTES // 8 + 1  # in float64
+    width = BACKWARD_ROW_BYTES // 8 + 1  # a float64 has 8 bytes
     assert block_size(width, torch.float64, ROW_BYTES)
     assert not block_size(width, torch.float64, BACKWARD_ROW_BYTES)
     x, weight, bias, grad = random_case(2, width)

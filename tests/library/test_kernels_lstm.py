@@ -99,7 +99,7 @@ def test_loops_over_them_become_vector_instructions(kernel, dtype, integer):
 # Products
 
 product_of = njit(error_model="numpy")(
-    lambda *given: _products.product(*given)  # a job calls it only from compiled code
+    lambda *given: _products.product(*given)  # called from compiled code, as in a job
 )
 
 
@@ -265,7 +265,7 @@ def test_a_sequence_does_not_depend_on_the_others(count, threads, monkeypatch):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
 def test_special_values_are_those_of_the_plain_loop(variant, value, calls):
     sizes = [3, 3, 3]
-    for place in range(3):  # the input, h and c
+    for place in range(3):  # the rows of the input, h and c
         given = layer_case(variant, sizes, 2, 4, torch.float32)
         with torch.no_grad():
             given[place][1, 1] = value

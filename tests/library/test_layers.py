@@ -39,7 +39,7 @@ def test_outputs_and_gradients_equal_pytorch(
         torch.testing.assert_close(tensor, expected, rtol=tolerance, atol=tolerance)
         assert implementation not in ("auto", "native") or torch.equal(
             tensor, expected
-        )  # one kernel, the same bits
+        )  # the same kernel gives the same bits
 
 
 @pytest.mark.parametrize("options", OPTIONS)

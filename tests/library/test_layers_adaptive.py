@@ -9,7 +9,8 @@ from lnbook.layers import AdaLayerNorm
 from tests.helpers.random_tensors import random_input, random_tensor, randomized
 
 DOUBLE = {"dtype": torch.float64}
-SHAPES = [  # normalized shape, input, condition, axes to insert into what depends on the condition
+# Normalized shape, input, condition, axes to insert into whatever depends on the condition.
+SHAPES = [
     ((6,), (4, 6), (4, 3), ()),
     ((6,), (4, 5, 6), (4, 3), (1,)),
     ((6,), (4, 5, 6), (4, 5, 3), ()),

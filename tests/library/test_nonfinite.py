@@ -244,7 +244,7 @@ def test_an_error_of_the_step_passes_with_a_note() -> None:
     assert "Sequential" in note
     assert "input 'input'" in note
     assert hooks(model) == 0
-    with pytest.raises(RuntimeError) as caught_early:  # the shape is wrong, and nothing was found
+    with pytest.raises(RuntimeError) as caught_early:  # a wrong shape, and nothing nonfinite
         first_nonfinite(model, lambda: model(torch.ones(3)))
     assert not hasattr(caught_early.value, "__notes__")
     assert hooks(model) == 0

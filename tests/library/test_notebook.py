@@ -121,7 +121,7 @@ def test_letters_come_from_the_fonts_of_the_site(capfd: pytest.CaptureFixture[st
     fonts = set(re.findall(r'<path id="([A-Za-z-]+)-[0-9a-f]+"', drawing.getvalue()))
     assert fonts >= {path.stem for path in FONTS.glob("*.ttf")}
     assert not {name for name in fonts if name.startswith("DejaVu")}
-    assert capfd.readouterr().err == ""  # matplotlib reports fonts and signs that it can't find
+    assert capfd.readouterr().err == ""  # no font or character was missing
 
 
 def test_a_figure_is_shown_as_a_drawing_with_its_record() -> None:

@@ -45,7 +45,7 @@ def sigmoid(x):
 
 
 def normed(groups, gains, biases, eps):
-    """LayerNorm of each row of the groups side by side."""
+    """Concatenate the groups and apply LayerNorm to each row."""
     row = np.concatenate(groups, axis=1)
     centered = row - row.mean(axis=1, keepdims=True)
     row = centered / np.sqrt((centered**2).mean(axis=1, keepdims=True) + eps)
@@ -53,7 +53,7 @@ def normed(groups, gains, biases, eps):
 
 
 def summed(x, p, side, eps):
-    """The contributions of one side to r, z and n."""
+    """What the input (side "ih") or the state ("hh") contributes to r, z and n."""
     r, z, n = (x @ weight.T for weight in np.split(p[f"weight_{side}"], 3))
     nothing = np.zeros(3 * r.shape[1])
     if f"norm_{side}_weight" not in p:
@@ -117,11 +117,11 @@ def test_the_norms_forget_the_scale_of_each_matrix_but_not_of_the_candidate_alon
     expected = cell(x, h)
     with torch.no_grad():
         for weight, factor in ((cell.weight_ih, 3.0), (cell.weight_hh, 0.2)):
-            weight[:128] *= factor  # both gates
-            weight[128:] *= 7.0  # the candidate, by itself
+            weight[:128] *= factor  # scales both gates
+            weight[128:] *= 7.0  # scales the candidate by a different factor
     torch.testing.assert_close(cell(x, h), expected, rtol=1e-7, atol=1e-7)
     with torch.no_grad():
-        cell.weight_ih[:64] *= 3.0  # one gate
+        cell.weight_ih[:64] *= 3.0  # scales only one of the two gates
     assert float((cell(x, h) - expected).detach().abs().max()) > 0.01
 
 

@@ -7,7 +7,7 @@ it: with n values in a group, r its reciprocal deviation, and u half a unit in t
     y       K u |gamma| max|xhat|                 and a last rounding
     dx      K u r max|g| (1 + max|xhat|)^2        g = gamma dy; the formula has three terms of g,
                                                   two of which are multiplied by xhat
-    dgamma  K u sum |dy| max|xhat|                the sum runs over all that shares the gain
+    dgamma  K u sum |dy| max|xhat|                the sum runs over all entries with this gain
     dbeta   K u sum |dy|
 
 Sums of n values lose at most n u of the sum of their sizes; K includes that, the roundings of about
@@ -154,7 +154,7 @@ REFUSE_ZERO = {"batch_norm", "BatchNorm1d", "BatchNorm2d", "instance_norm"}
 
 @st.composite
 def shapes(draw: Any, norm: Norm, least_batch: int = 0) -> tuple[int, ...]:
-    """Draw an input's shape: an empty batch and groups of one value are among them."""
+    """Draw an input shape, including empty batches and groups of one value."""
     channels = 2 * draw(st.integers(1, 3)) if norm.groups is of_channel_groups else None
     sizes = [draw(st.integers(least_batch, 3)), channels or draw(st.integers(1, 6))]
     sizes += [draw(st.integers(1, 4)) for _ in range(draw(st.sampled_from(norm.dimensions)) - 2)]
@@ -187,7 +187,7 @@ def strided(x: torch.Tensor, way: str) -> torch.Tensor:
 
 
 class Exact(NamedTuple):
-    """Results in float64, each with the size that its error is relative to."""
+    """Results in float64, each with the magnitude that its error is measured against."""
 
     y: Any
     grads: list[Any]

@@ -81,8 +81,9 @@ def test_the_length_of_a_normalized_row_is_known_and_its_sum_is_zero(norm, probl
 @repeatable
 @given(problem=rows, shift=st.floats(-100.0, 100.0), scale=scales)
 def test_layer_norm_projects_and_scales_to_a_sphere(norm, problem, shift, scale):
-    # Brody, Alon and Yahav 2023: project orthogonally to 1, then scale to the length sqrt(H). So a
-    # shift and a scale of a row are lost, a sign is kept, and a second norm changes nothing.
+    # Brody, Alon and Yahav 2023: project orthogonally to 1, then scale to the length sqrt(H). So
+    # shifting or scaling a row doesn't matter, flipping its sign flips the output, and normalizing
+    # again changes nothing.
     count, features, seed = problem
     x = numbers(seed, count, features)
     projected = x - x.mean(-1, keepdim=True)
@@ -168,7 +169,7 @@ def test_weights_before_a_norm_are_scale_free(norm, centered, problem):
     scale = float(grad.abs().max())
     close((grad * weight).sum() / scale, torch.zeros((), dtype=torch.float64), 1e-7)
     close(torch.func.grad(loss)(2.0 * weight) / scale, grad / (2.0 * scale), 1e-7)
-    if centered:  # the mean over the features is lost, so nothing reaches it
+    if centered:  # the norm removes the mean, so no gradient reaches it
         close(grad.sum(0) / scale, torch.zeros(3, dtype=torch.float64), 1e-7)
 
     def curvature(weight: Tensor) -> Tensor:

@@ -83,8 +83,8 @@ def test_each_sequence_is_the_reference_walked(layer, eps):
 @repeatable
 @given(layers(st.sampled_from(NORMED)), st.floats(0.5, 50.0), st.floats(0.5, 50.0))
 def test_matrices_may_be_rescaled(layer, first, second):
-    # LN forgets the scale of its input. In Ba's form, each matrix has its own norm; one norm after
-    # the sum forgets only a common scale. With eps scaled too, this is exact.
+    # LN is invariant to the scale of its input. In Ba's form, each matrix has its own norm; one
+    # norm after the sum is invariant only to a common scale. With eps scaled too, this is exact.
     variant, sizes, (rows, h, c), parameters, _ = layer
     second = first if variant == "per-gate" else second
     scaled = {**parameters}
@@ -93,7 +93,7 @@ def test_matrices_may_be_rescaled(layer, first, second):
     with torch.no_grad():
         expected = fused_layer(variant, rows, sizes, h, c, parameters, 1e-13)
         found = fused_layer(variant, rows, sizes, h, c, scaled, 1e-13)
-    if parameters["norm_c_weight"].numel() > 1:  # a single cell is a constant row
+    if parameters["norm_c_weight"].numel() > 1:  # with a single cell, each row is constant
         close(found, expected, 1e-3)
 
 

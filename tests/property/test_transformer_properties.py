@@ -111,7 +111,7 @@ def test_outputs_and_gradients_equal_pytorch_under_any_mask(sizes, norm_first, g
     ours = block_from_torch(randomized(theirs, rng))
     masks = random_masks(rng, batch, heads, length)
     x, upstream = (random_tensor(rng, batch, length, d_model) for _ in range(2))
-    # PyTorch wants both masks to have the same type, and warns if they don't.
+    # PyTorch expects both masks to have the same type, and warns if they don't.
     added = {
         name: torch.zeros_like(mask, dtype=torch.float64).masked_fill(mask, -math.inf)
         if mask.dtype == torch.bool

@@ -56,7 +56,8 @@ def files(html: Path) -> str:
     return f"{html.as_uri()}/"
 
 
-@pytest.fixture(scope="module")  # not longer: Playwright runs once in a thread, see `open_page`
+# Not for the session: a thread can run only one Playwright at a time, and printing starts one, too.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright, launch(playwright) as started:
         yield started

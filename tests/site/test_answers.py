@@ -26,7 +26,7 @@ def test_an_answer_is_judged_on_the_page(open_page: OpenPage, width: int) -> Non
         "Not yet. Your variance divides by H - 1. LayerNorm divides by H = 4."
     )
     form.get_by_label("variance", exact=True).fill("6.5")
-    expect(verdict).to_be_empty()  # it was about the earlier answer
+    expect(verdict).to_be_empty()  # the verdict was about the earlier answer
     row = ("\N{MINUS SIGN}1.57", "0", "0,39", "1.18")
     for place, text in enumerate(row, 1):
         form.get_by_label(f"normalized, number {place} of 4").fill(text)
@@ -42,7 +42,7 @@ def test_an_answer_is_judged_on_the_page(open_page: OpenPage, width: int) -> Non
 
 
 def test_a_form_is_accessible_after_a_verdict(browser: Browser, site: str, axe_script: str) -> None:
-    """And before: see test_pages.py."""
+    """test_pages.py checks it before there is a verdict."""
     with visit(browser, site, PAGE) as seen:
         seen.lay_out()
         form = seen.page.locator("#exercise-by-hand form")

@@ -1,4 +1,4 @@
-"""What readers do: search, switch modes, copy, unfold and print, with keyboard and phone."""
+"""What readers do: search, switch modes, copy, expand, print; with a keyboard and on a phone."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.site.pages import BOOK
 from tests.site.visit import AT_REST, DESKTOP, MODES, PHONE, visit
 
 CHAPTER = "formula/step-by-step"
-# Where a page comes from, and how wide the window is: if either breaks something, a pair shows it.
+# Where a page comes from and how wide the window is: two pairs cover every value of both.
 PLACES = pytest.mark.parametrize(("place", "width"), [("site", PHONE), ("files", DESKTOP)])
 RING = """() => {
     const style = getComputedStyle(document.activeElement);

@@ -60,7 +60,7 @@ def test_a_card_is_one_link(open_page: OpenPage) -> None:
     page = open_page("index.html")
     card = page.locator(".ln-map li").nth(4)
     card.scroll_into_view_if_needed()
-    card.click(position={"x": 40, "y": 40})  # on the drawing
+    card.click(position={"x": 40, "y": 40})  # on the card's drawing
     page.wait_for_url("**/formula/epsilon-and-precision.html")
 
 
@@ -95,12 +95,12 @@ def test_the_guide_leads_to_an_advice(open_page: OpenPage, scheme: str, width: i
     for _ in range(7):
         guide.get_by_role("button", name="No", exact=True).click()
     expect(items).to_contain_text("None of these")
-    guide.locator(".ln-guide-path button").nth(2).click()  # back to a question that was answered
+    guide.locator(".ln-guide-path button").nth(2).click()  # go back to an answered question
     expect(guide.locator(".ln-guide-count")).to_have_text("Question 3 of 7")
 
 
 def test_the_guide_says_what_the_figure_says(html: Path) -> None:
-    """The same questions in the same order, and the same norms."""
+    """Both have the same questions in the same order, and the same norms."""
     text = (html / GUIDE).read_text(encoding="utf-8")
     page = BeautifulSoup(text, "html.parser")
     items = page.select(".ln-guide > ol > li")

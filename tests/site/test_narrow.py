@@ -21,7 +21,7 @@ from tests.site.visit import (
 )
 
 WIDTHS = (PHONE, 390)
-# Anything cut off by an element that hides that it scrolls or can't be scrolled by keyboard.
+# Anything cut off by an element that doesn't visibly scroll, or that the keyboard can't scroll.
 CUT_OFF = """() => {
     const boxes = ".katex-display, pre, .pst-scrollable-table-container, .text_html.output";
     const faults = [];
@@ -47,7 +47,7 @@ CUT_OFF = """() => {
 SCROLLING = """() => [...document.querySelectorAll("article .katex-display")]
     .filter((box) => box.scrollWidth > box.clientWidth + 1)
     .map((box) => box.querySelector("annotation").textContent.trim())"""
-# Formulas in sentences where the punctuation after one starts a line.
+# Inline formulas whose trailing punctuation wraps onto the next line.
 DROPPED = """() => [...document.querySelectorAll("article span.math")].filter((math) => {
     const text = math.nextSibling;
     const last = [...math.querySelectorAll(".base")].pop();
@@ -58,7 +58,7 @@ DROPPED = """() => [...document.querySelectorAll("article span.math")].filter((m
     const [mark, base] = [range.getBoundingClientRect(), last.getBoundingClientRect()];
     return mark.width > 0 && mark.left < base.right - 3;
 }).map((math) => math.parentElement.textContent.slice(0, 80))"""
-# The live figures that stick out of the page, or whose content does.
+# Live figures that stick out of the page, or whose content sticks out.
 LIVE = "[data-playground][data-live]"
 STICKING_OUT = """([live, width]) => [...document.querySelectorAll(live)].filter((figure) => {
     const box = figure.getBoundingClientRect();

@@ -60,7 +60,7 @@ def text_faults(page: Page) -> list[str]:
 
 
 def check_solutions(page: Page) -> None:
-    """They're folded, and the keyboard opens and closes them."""
+    """Solutions are folded, and the keyboard opens and closes them."""
     solutions = page.locator("details.solution")
     assert solutions.count() >= 2
     inside = solutions.first.locator(".cell").first
@@ -106,7 +106,7 @@ def test_from_files(browser: Browser, files: str, name: str) -> None:
 
 
 CODE = "formula/from-scratch"  # a chapter with code, formulas, figures and exercises
-# How every element looks, as far as a color mode could change it.
+# Everything about each element's appearance that the color mode can change.
 LOOKS = """() => [...document.querySelectorAll("body, body *")].map((element) => {
     const style = getComputedStyle(element);
     return [element.tagName, element.checkVisibility(), style.color, style.backgroundColor,
@@ -190,7 +190,7 @@ def test_a_font_that_comes_late_moves_nothing(browser: Browser, site: str, width
         "performance.getEntriesByName('first-contentful-paint')"
         ".some((paint) => performance.now() > paint.startTime + 500)"
     )
-    # The fonts of the formulas may shift one very slightly, so wait until they've arrived.
+    # The fonts of formulas may shift a line very slightly, so wait until they've arrived.
     page.wait_for_function(
         "[...document.fonts].every((font) => font.family.includes('LN Sans')"
         " || font.status !== 'loading')"
@@ -210,7 +210,7 @@ def test_a_font_that_comes_late_moves_nothing(browser: Browser, site: str, width
 
 
 def test_a_shift_is_measured(browser: Browser, tmp_path: Path) -> None:
-    """Even in the frame before the measurement."""
+    """This includes a shift in the frame just before the measurement."""
     (tmp_path / "page.html").write_text("<div id=above></div><p>A line that is moved.</p>")
     with visit(browser, f"{tmp_path.as_uri()}/", "page.html") as seen:
         next_frame(seen.page)

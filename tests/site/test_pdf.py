@@ -80,7 +80,7 @@ def test_links_between_chapters_stay_in_the_pdf(
 ) -> None:
     source = (site.book.build / "pdf" / "book.html").read_text()
     assert 'href="#part-second..next-section"' in source
-    # in the order of the ids: the section is on the page of the second chapter, or one page later
+    # the section comes after its chapter's title: on the same page or on the next one
     chapter, section = (
         page_of(document, name) for name in ("part-second", "part-second..next-section")
     )
@@ -117,7 +117,7 @@ def test_a_figure_is_printed_without_its_dark_twin(site: SmallBook, tmp_path: Pa
 
 
 def test_faults_are_found(tmp_path: Path) -> None:
-    """A page with a link to a file, and one entry too many."""
+    """The page links to a file, and the contents have one entry too many."""
     source, path = tmp_path / "bad.html", tmp_path / "bad.pdf"
     style = "<style>@page { size: A4; margin: 22mm }</style>"
     source.write_text(

@@ -1,4 +1,4 @@
-"""The playground computes what lnbook computes, and answers pointer, keys and screen readers."""
+"""The playground computes what lnbook computes, and works with pointer, keys and screen readers."""
 
 import itertools
 import json
@@ -27,7 +27,7 @@ WIDTHS = pytest.mark.parametrize("width", [DESKTOP, PHONE])
 
 
 def figure(page: Page, kind: str, *, tour: bool = False) -> Locator:
-    """A live figure; all of it, unless its guided tour is being tested."""
+    """A live figure, past its guided tour unless the tour is what's being tested."""
     root = page.locator(f"[data-playground={kind}][data-live]")
     explore = root.get_by_role("button", name="Explore freely")
     if not tour and explore.count():
@@ -162,7 +162,7 @@ def test_a_pointer_drags_a_feature(open_page: OpenPage, width: int, name: str, v
     page.mouse.move(x + 3, y + 10)
     page.mouse.move(x + 5, y + 20)
     page.mouse.up()
-    page.mouse.move(x, y - 40)  # it was released
+    page.mouse.move(x, y - 40)  # after the release, moving has no effect
     next_frame(page)
     after = check_row(root)[values]
     moved = int(name[-1]) - 1
@@ -367,7 +367,7 @@ def test_the_line_is_the_calculation(open_page: OpenPage) -> None:
 
 # The guided tour
 
-# For each question, the answer that the reference gives, and how it gives it.
+# For each question, the right answer, and the inputs with which the tour shows it.
 TOUR = (
     ("They move closer together", {"x": [4, 2, 10]}),
     ("Nothing", {"x": [1004, 1002, 1008]}),
@@ -676,7 +676,7 @@ def test_the_sphere(open_page: OpenPage, width: int) -> None:
     assert_allclose(same, xhat, **EXACT)
     moved, same = put("standard deviation", "0.5")
     assert_allclose(moved.std(), 0.5, **EXACT)
-    assert_allclose(same, xhat, atol=1e-4)  # up to epsilon
+    assert_allclose(same, xhat, atol=1e-4)  # equal up to the effect of epsilon
     moved, other = put("x 2", "-1")
     assert moved[1] == -1
     assert np.abs(other - xhat).max() > 0.5
@@ -732,7 +732,7 @@ def test_looking_along_the_ones(open_page: OpenPage, still: bool) -> None:
     root = figure(page, "sphere")
     tilts = root.get_by_label("tilt the view")
     root.get_by_role("button", name="along (1, 1, 1)").click()
-    if still:  # there at once
+    if still:  # without animation, the view changes at once
         next_frame(page)
         assert tilts.input_value() == "90"
     expect(tilts).to_have_value("90")
@@ -746,11 +746,11 @@ def test_what_changed_is_told_once_it_rests(open_page: OpenPage) -> None:
     root = figure(page, "norm")
     status = root.get_by_role("status")
     expect(status).to_have_text("")
-    page.clock.install()  # from now on, time passes when the test says so
+    page.clock.install()  # from now on, the test controls the time
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     slider = root.get_by_role("slider", name="x 1")
     slider.focus()
-    page.evaluate(  # every text that a screen reader would have read
+    page.evaluate(  # records every text that a screen reader would read
         """() => {
             const status = document.querySelector(".ln-play-norm [role=status]");
             window.said = [];
@@ -937,7 +937,7 @@ def stack_gradients(
     x = stack["row"]
     for first, second in weights:
         read = x if norm == "post" else layer_norm(x)
-        # Without the gradient through the branch, W2 still gets one.
+        # If no gradient goes through the branch, W2 still gets its own.
         written = second @ torch.relu(first @ (read.detach() if path == "stream" else read))
         x = layer_norm(x + written) if norm == "post" else x + written
     output = x if norm == "post" else layer_norm(x)

@@ -148,6 +148,6 @@ def test_a_page_links_each_symbol_once(browser: Browser, site: str) -> None:
         )
         assert len(links) > 3
         assert len(set(links)) == len(links)
-        # Here it is the sigmoid, and the card says so.
+        # Here, sigma is the sigmoid, and the card says so.
         point_at(seen.page, link_to(seen.page, 'a.ln-symbol[href$="#symbol-sigma"]'))
         expect(seen.page.locator(CARD)).to_contain_text("sigmoid")

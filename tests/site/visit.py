@@ -63,7 +63,7 @@ def next_frame(page: Page) -> None:
 def layout_shift(page: Page) -> float:
     """How far the page has moved under the reader so far, as Lighthouse counts it."""
     next_frame(page)
-    next_frame(page)  # a shift is known one frame after it happened
+    next_frame(page)  # a shift is reported one frame later
     return page.evaluate("layoutShift()")  # type: ignore[no-any-return]
 
 

@@ -56,7 +56,7 @@ DISK = "ERROR: Could not install packages due to an OSError: [Errno 28] No space
         (NO_BUILD, "no build of torch==2.13.0 exists for this Python and machine"),
         (DISK, "the disk is full"),
         ("ERROR: something new\n\n", "could not be installed: ERROR: something new"),
-        ("", "pip said nothing"),
+        ("", "pip gave no reason"),
     ],
 )
 def test_the_cause_of_a_failed_installation(output: str, expected: str) -> None:

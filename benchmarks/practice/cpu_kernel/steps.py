@@ -32,12 +32,12 @@ class Case:
         self.grad = torch.tensor(self.dy)
 
     def forward(self, kernel: Callable[..., Any]) -> Callable[[], Any]:
-        """Return a call of a forward kernel."""
+        """Return a function that calls a forward kernel."""
         given = (self.x, self.weight, self.bias, np.float32(1e-5))
         return lambda: kernel(*given, self.y, self.means, self.rstds)
 
     def both(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[[], Any]:
-        """Return a call of a forward and a backward kernel."""
+        """Return a function that calls a forward and a backward kernel."""
         first = self.forward(forward)
         dweight, dbias = np.zeros_like(self.weight), np.zeros_like(self.bias)
         given = (self.dy, self.x, self.weight, self.means, self.rstds)

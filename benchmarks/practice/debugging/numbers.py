@@ -120,7 +120,7 @@ def measure() -> list[dict[str, Any]]:
 def within(
     name: str, x: Tensor, gap: Tensor, exact: Tensor, dtype: torch.dtype
 ) -> dict[str, float]:
-    """Return the largest difference as a share of the tolerance, for the norm alone."""
+    """Return the largest difference as a fraction of the tolerance, for the norm alone."""
     if name != "LayerNorm":
         return {}
     shares = {}

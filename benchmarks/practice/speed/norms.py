@@ -83,7 +83,7 @@ def _apply(function: type[torch.autograd.Function], *arguments: Any) -> Tensor:
 
 
 def with_backward(way: Way, upstream: Tensor) -> Callable[[], Any]:
-    """Return a call that also computes the gradients."""
+    """Return a function that also computes the gradients."""
     call, inputs = way
     return lambda: torch.autograd.grad(call(), inputs, upstream)
 

@@ -39,7 +39,7 @@ cholesky det eig eigh eigvals eigvalsh inv lstsq matrix_power norm pinv qr slogd
 EXACT_OF_EXACT = ("sum", "_sum", "mean", "_mean")  # exact if the numbers have few bits
 METHODS = ("_sum", "_prod", "_mean", "_var", "_std")
 FLOATS = (np.float16, np.float32, np.float64)
-IMPORTED_AS = "np"  # in lnbook and in every chapter
+IMPORTED_AS = "np"  # NumPy's name in lnbook and in every chapter
 NOISY_CALLS = "__noisy_calls__"
 OPERATOR = "at"
 
@@ -61,7 +61,7 @@ def start(seed: int) -> ast.NodeTransformer:
     for name in METHODS:
         setattr(_methods, name, NoisyFunction(getattr(_methods, name), noisy))
     calls = {name: NoisyFunction(getattr(np, name), noisy) for name in UFUNCS.split()}
-    calls[OPERATOR] = NoisyFunction(operator.matmul, noisy)  # for tensors, too
+    calls[OPERATOR] = NoisyFunction(operator.matmul, noisy)  # works on tensors, too
     setattr(builtins, NOISY_CALLS, SimpleNamespace(**calls))
     sys.meta_path.insert(0, LnbookFinder())
     return NoisyCalls()

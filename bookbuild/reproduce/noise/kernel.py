@@ -34,7 +34,7 @@ def write_profile(folder: Path, seed: int, root: Path) -> dict[str, str]:
 
 
 def started(folder: Path) -> int:
-    """How many kernels started with noise: if one doesn't, IPython only logs it and continues."""
+    """How many kernels started with noise; if one fails to, IPython just logs it and continues."""
     return len(list(folder.glob(f"{STARTED}*")))
 
 

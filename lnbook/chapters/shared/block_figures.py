@@ -38,7 +38,7 @@ def blocks(
 
     Raises:
         ValueError: there are no panels, an array has the wrong number of axes, or the number of
-            names or notes doesn't fit.
+            names or notes doesn't match.
 
     Example:
         >>> shares = np.zeros((2, 3, 4), dtype=bool)

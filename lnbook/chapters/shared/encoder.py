@@ -46,7 +46,7 @@ class Start:
         updates: the length of each block's change to the stream, relative to the length of the
             stream before the block, averaged over tokens, shape `(L,)`.
         alike: the mean cosine between two tokens of the same sequence, shape `(L + 1,)`.
-        common: the share of the squared gradient with respect to the stream that is the same for
+        common: the fraction of the squared gradient with respect to the stream that is the same for
             all tokens of a sequence, shape `(L + 1,)`.
         factors: for each of `ENCODER_STEPS`, the factor by which its backward pass changes the
             norm of the gradient over all tokens; empty except for Post-LN. Shape `(L, 4)`.

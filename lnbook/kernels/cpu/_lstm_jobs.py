@@ -47,7 +47,7 @@ class Sizes(NamedTuple):
     kind: int
     keeps: int
     wants: int  # 1: the gradient of the input; 2: of W_x; 4: of W_h
-    eps: int  # its bits
+    eps: int  # the bits of eps, as a float64
 
 
 class Layer(NamedTuple):
@@ -57,9 +57,9 @@ class Layer(NamedTuple):
     x: np.ndarray
     h: np.ndarray
     c: np.ndarray
-    gain: np.ndarray  # of the gates' norm
+    gain: np.ndarray  # the gain of the gates' norm
     shift: np.ndarray
-    input_gain: np.ndarray  # of the norm of W_x x, which only a joint norm has
+    input_gain: np.ndarray  # the gain for W_x x, which only a joint norm has
     cell_gain: np.ndarray
     cell_shift: np.ndarray
 
@@ -73,7 +73,7 @@ class Saved(NamedTuple):
     projected: np.ndarray  # W_x x after its norm
     projected_r: np.ndarray
     m: np.ndarray
-    mean: np.ndarray  # of m
+    mean: np.ndarray  # the mean of m
     m_r: np.ndarray
 
 
@@ -315,18 +315,18 @@ class Scratch(NamedTuple):
     dc: np.ndarray
     gates: np.ndarray
     da: np.ndarray
-    xhat: np.ndarray  # of m
+    xhat: np.ndarray  # m, normalized
     normed: np.ndarray
     dnormed: np.ndarray
     dm: np.ndarray
     c: np.ndarray
-    grads: np.ndarray  # of W_h h, for the rows of a chunk
-    input_grads: np.ndarray  # of W_x x; the same if there's one norm for the sum
+    grads: np.ndarray  # the gradients of W_h h, for the rows of a chunk
+    input_grads: np.ndarray  # those of W_x x; equal to `grads` if the norm is that of the sum
     h: np.ndarray  # the rows of a chunk, in panels
     x: np.ndarray
     dx: np.ndarray
-    strip: np.ndarray  # of a product
-    sums: np.ndarray  # of a chunk
+    strip: np.ndarray  # scratch memory of a product
+    sums: np.ndarray  # the sums over a chunk
 
 
 @fast

@@ -225,7 +225,7 @@ def add_product_of_columns(a, row, rows, columns, b, capacity, c, c_start, c_row
     scratch memory for `8 * rows` numbers.
     """
     # A 1 that the compiler doesn't know about. Otherwise, it would load the column as a vector and
-    # take it apart again, which is slower.
+    # then split it up, which is slower.
     apart = min(row, 1)
     i = 0
     while i < columns:

@@ -2,7 +2,7 @@
 
 Each program normalizes one row, which is read once, stays in registers, and is written once. The
 gradients of the weight and the bias are sums over all rows, so they're added up in two stages: each
-program adds up its own rows, then a second kernel adds up the programs.
+program adds up its own rows, then a second kernel adds up their sums.
 
 Triton is an optional dependency for Linux: `pip install "lnbook[gpu]"`. Everything can be imported
 without it; calling a function then raises ImportError. To run the kernels on CPU tensors, set the

@@ -178,7 +178,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (speed.ratios, ({}, ""), "at least one panel, but got none"),
     (when_to_use.decision, ([], ""), "at least one question, but got none"),
     *(
-        (when_to_use.shares, (bad,), "shares above 0 and up to 100, but got")
+        (when_to_use.shares, (bad,), "numbers above 0 and up to 100, but got")
         for bad in ({}, {"a": 0.0}, {"a": 101.0})
     ),
     *(

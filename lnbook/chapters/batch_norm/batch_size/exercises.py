@@ -153,8 +153,8 @@ normalization is left.
         {
             "better": "an epsilon of 0.1 helps, but 10 is far above the variances, so hardly any "
             "normalization is left.",
-            "worse": "there isn't much to lose. The default leaves only signs, and with 10 the "
-            "sizes are back.",
+            "worse": "there isn't much to lose. The default keeps only the signs; with 10, the "
+            "magnitudes count again.",
         },
     )
     judge_choice(
@@ -185,7 +185,7 @@ def _mean_mistakes(validation: Array, test: Array) -> dict[str, Array]:
     return {
         "Your mean is for the rate that is best on the test images. "
         "Choose the rate that is best on the validation images.": test.mean(1).max(),
-        "Your mean takes the best test result of each seed, so the test images choose.": (
+        "Your mean takes the best test result of each seed, so you chose by the test images.": (
             test.max(0).mean()
         ),
         "You chose a rate for each seed. Choose one rate for all, by its mean.": (
@@ -223,7 +223,7 @@ def check_report(function: Callable[[Array, Array], tuple[float, float]]) -> str
 
     Example:
         >>> check_report(lambda validation, test: (test.max(0).mean(), test.max(0).std(ddof=1)))
-        Not yet. Your mean takes the best test result of each seed, so the test images choose.
+        Not yet. Your mean takes the best test result of each seed, so you chose by the test images.
     """
     validation, test = _runs()
     with running():

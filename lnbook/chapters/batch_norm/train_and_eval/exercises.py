@@ -112,9 +112,9 @@ def _noise_mistakes(m: float, v: float) -> dict[str, float]:
     return {
         "That's the noise of a single batch. The running mean averages over several.": v,
         "That's what the last batch alone contributes. The earlier ones count, too.": m**2 * v,
-        "You took (1 - m) out of the variance without squaring it.": m * v,
+        "You factored (1 - m) out of the variance without squaring it.": m * v,
         "That's the approximation for a small m. The exact formula has 2 - m in it.": m / 2 * v,
-        "You took m out of the variance without squaring it.": v / (2 - m),
+        "You factored m out of the variance without squaring it.": v / (2 - m),
         "That's the standard deviation. The exercise asks for the variance.": float(
             np.sqrt(m / (2 - m) * v)
         ),
@@ -133,7 +133,7 @@ def check_noise(function: Callable[[float, float], Any]) -> str:
 
     Example:
         >>> check_noise(lambda m, v: m * v)
-        Not yet. You took (1 - m) out of the variance without squaring it.
+        Not yet. You factored (1 - m) out of the variance without squaring it.
     """
     for m, v in NOISE_CASES:
         answer = run_answer(function, m, v, context=f"m = {m}, v = {v}")

@@ -158,7 +158,7 @@ def changed_classes(
     repeats: int = 10,
     seed: int = 0,
 ) -> float:
-    """Return the share of examples whose predicted class depends on the rest of their batch.
+    """Return the fraction of examples whose predicted class depends on the rest of their batch.
 
     Shuffles the examples into batches `repeats` times and predicts with a copy of the model.
 
@@ -167,11 +167,11 @@ def changed_classes(
         x: shape `(N, D)`.
         training: whether the copy is in training mode.
         batch_size: a divisor of N.
-        repeats: how often to shuffle the examples, at least 2.
+        repeats: how many times to shuffle the examples, at least 2.
         seed: seed of the shuffles.
 
     Returns:
-        The share of examples that don't get the same class every time.
+        The fraction of examples that don't get the same class every time.
 
     Raises:
         ValueError: `batch_size` doesn't divide N, or `repeats` is less than 2.

@@ -57,7 +57,7 @@ def _mistakes(
             mean,
             totals,
         ),
-        "It moves each total once, but every value of a part deviates more. Use the count.": (
+        "It adds the squared shift of each mean once. Multiply it by the count of the part.": (
             mean,
             totals + (mean_a - mean) ** 2 + (mean_b - mean) ** 2,
         ),

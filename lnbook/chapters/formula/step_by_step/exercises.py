@@ -155,7 +155,7 @@ def check_undo(function: Undo) -> str:
             raise NotYet("That's right to 32-bit precision only. Compute in float64.")
         otherwise = f"For y of shape {shape} and eps={eps} it doesn't return x."
         judge(answer, x, _undo_mistakes(*given), otherwise=otherwise)
-    return "Your function brings back every row."
+    return "Your function recovers every row."
 
 
 SCALE = 100.0  # the row [107, 207, 307, 407] is 100 times [1, 2, 3, 4], plus 7
@@ -163,8 +163,12 @@ SCALE = 100.0  # the row [107, 207, 307, 407] is 100 times [1, 2, 3, 4], plus 7
 SCALED_EPS_MISTAKES: dict[str, float] = {
     "That would mean that the scale makes no difference. With eps, it makes a small one.": EPS,
     "You divided by a. The variance grows with the square of a.": EPS / SCALE,
-    "You multiplied by the square of a. Which row feels eps less, the large one?": EPS * SCALE**2,
-    "You multiplied by a. Which row feels eps less, the large one or the small one?": EPS * SCALE,
+    "You multiplied by the square of a. Does eps affect the large row less, or the small one?": (
+        EPS * SCALE**2
+    ),
+    "You multiplied by a. Which row does eps affect less, the large one or the small one?": (
+        EPS * SCALE
+    ),
     "You divided by the root of a. The variance grows with the square of a.": EPS / SCALE**0.5,
     "You divided by the square of 107. The row is a * [1, 2, 3, 4] + b. What is a?": EPS / 107**2,
     "You divided by 107. The row is a * [1, 2, 3, 4] + b. What is a?": EPS / 107,

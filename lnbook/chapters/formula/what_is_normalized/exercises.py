@@ -109,7 +109,8 @@ def check_counts(
             as_count(answer, name),
             right,
             {f"{name}: {text}": count for count, text in mistakes.items()},
-            otherwise=f"{name}: For {layer}, multiply the sizes that aren't averaged over.",
+            otherwise=f"{name}: For {layer}, multiply the sizes of the axes that it doesn't "
+            "average over.",
         )
     return "All five counts are right."
 
@@ -168,7 +169,7 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> str:  # noqa: 
 
     Example:
         >>> check_mystery(A="D")
-        Not yet. A: change one entry, and outputs at other places along L move too.
+        Not yet. A: change one entry, and outputs at other positions along L change too.
         L is missing.
     """
     for name, answer in (("A", A), ("B", B), ("C", C)):
@@ -181,13 +182,13 @@ def check_mystery(A: Any = None, B: Any = None, C: Any = None) -> str:  # noqa: 
         missing = " and ".join(letter for letter in "NLD" if letter in right - letters)
         if missing:
             raise NotYet(
-                f"{name}: change one entry, and outputs at other places along {missing} move "
-                f"too.\n{missing} {'are' if ' ' in missing else 'is'} missing."
+                f"{name}: change one entry, and outputs at other positions along {missing} "
+                f"change too.\n{missing} {'are' if ' ' in missing else 'is'} missing."
             )
         extra = " and ".join(letter for letter in "NLD" if letter in letters - right)
         if extra:
             raise NotYet(
-                f"{name}: change one entry, and no output elsewhere along {extra} moves.\n"
+                f"{name}: change one entry, and no output elsewhere along {extra} changes.\n"
                 f"Leave {extra} out."
             )
     told = "A is LayerNorm over (L, D), B is batch normalization.\nC normalizes each feature of a"

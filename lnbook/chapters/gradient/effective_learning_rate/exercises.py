@@ -63,7 +63,7 @@ def check_recipe(degrees: Any = None, steps: Any = None) -> str:
 
 
 DECAYS: dict[str, Callable[[float, float, float], float]] = {
-    "It leaves the decay as it was, so the angle ends at the root of the drop.": (
+    "It leaves the decay as it was, so the angle falls only by the root of the factor.": (
         lambda lr, decay, factor: decay
     ),
     "It divides the decay by the square of the factor. "
@@ -82,7 +82,7 @@ DECAYS: dict[str, Callable[[float, float, float], float]] = {
 
 @checker
 def check_new_decay(function: Callable[[float, float, float], Any]) -> str:
-    r"""Check the decay with which a lower learning rate lowers the angle by the same factor.
+    r"""Check the decay with which the angle falls by the same factor as the learning rate.
 
     .. math::
         \sqrt{2 \frac{\eta}{f} \lambda'} = \frac{1}{f} \sqrt{2 \eta \lambda}
@@ -92,7 +92,7 @@ def check_new_decay(function: Callable[[float, float, float], Any]) -> str:
 
     Example:
         >>> check_new_decay(lambda lr, decay, factor: decay)
-        Not yet. It leaves the decay as it was, so the angle ends at the root of the drop.
+        Not yet. It leaves the decay as it was, so the angle falls only by the root of the factor.
     """
     for lr, decay, factor in ((0.2, 0.01, 10.0), (0.03, 0.5, 4.0)):
         context = f"for lr={lr}, decay={decay}, factor={factor}"

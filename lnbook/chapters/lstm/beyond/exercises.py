@@ -106,7 +106,7 @@ RESET = "bd"
 WHY = {
     "a": "LN(r * u) with the same r for all features is LN(u): the norm undoes the reset.",
     "c": "The product with U comes in between, but U (r * h) is still r times U h.",
-    "e": "r multiplies the whole row, so the norm removes it again, from input and memory alike.",
+    "e": "r multiplies the whole row, so the norm cancels it, for both the input and the memory.",
 }
 MISSING = {
     "b": "In one of the formulas you left out, r multiplies after the norm.",

@@ -161,7 +161,7 @@ def train(place: str, seed: int, cell: str = "LSTM", steps: int = 100) -> float:
 
 
 def share_left(place: str, p: float, steps: int, seed: int = 0, features: int = 20_000) -> Array:
-    """Return the share of a state's features that still depend on the start, at each step.
+    """Return the fraction of a state's features that still depend on the start, at each step.
 
     Nothing is forgotten, and new content is added to every feature at each step. Two runs start
     differently and share everything else.
@@ -190,7 +190,7 @@ def share_left(place: str, p: float, steps: int, seed: int = 0, features: int = 
     pair = rng.normal(size=(2, features))
     shares = [1.0]
     for _ in range(steps):
-        kept = (rng.random(features) >= p) / (1.0 - p)  # scaled up, as dropout does
+        kept = (rng.random(features) >= p) / (1.0 - p)  # scaled up, as in dropout
         content = np.tanh(rng.normal(size=features))
         pair = pair + kept * content if place == "candidate" else kept * (pair + content)
         shares.append(float((np.abs(pair[0] - pair[1]) > 1e-9).mean()))

@@ -107,7 +107,7 @@ CLIP_MISTAKES: dict[str, Clip] = {
     "Multiply everything by one factor.": lambda gs, largest: [
         g.clamp(-largest, largest) for g in gs
     ],
-    "It rescales short gradients, too. Leave gradients within the limit alone.": (
+    "It rescales small gradients, too. Leave gradients within the limit alone.": (
         lambda gs, largest: _scaled(gs, largest / _norm(gs))
     ),
     "It divides by the square of the norm. Take the square root.": lambda gs, largest: _scaled(
@@ -158,7 +158,7 @@ def check_clip(function: Clip) -> str:
             otherwise=f"With a limit of {largest:g}, the values are off.",
             tolerance=1e-6,  # PyTorch adds 1e-6 to the norm
         )
-    return "Long gradients get shorter and keep their direction, and short ones don't change."
+    return "Large gradients are scaled down and keep their direction. Small ones stay as they are."
 
 
 def _flat(tensors: Sequence[Tensor]) -> Any:
@@ -191,7 +191,7 @@ def check_patience(answer: Any = None) -> str:
             share * FIRST**2, BETA_1
         ),
         "v holds squares: the square of 1e12 is 1e24.": updates(share * FIRST, BETA_2),
-        "Only a share 1 - beta_2 of the first square goes into v.": updates(FIRST**2, BETA_2),
+        "Only a fraction 1 - beta_2 of the first square goes into v.": updates(FIRST**2, BETA_2),
     }
     judge(
         given,

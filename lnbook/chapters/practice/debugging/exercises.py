@@ -136,4 +136,4 @@ def check_reports(**answers: Any) -> str:
     causes = sorted(cause for cause, _ in CAUSES.values())
     for letter, (right, why) in CAUSES.items():
         judge_choice(answers.get(letter), letter, causes, right, why)
-    return "The place that's reported is the cause, or comes right after it."
+    return "The reported location is the cause, or comes right after it."

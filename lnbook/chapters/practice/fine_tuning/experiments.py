@@ -38,7 +38,7 @@ PIXELS, PATCH = 8, 2
 TOKENS = (PIXELS // PATCH) ** 2
 CLASSES = 5
 BATCH = 32
-IMAGES = 100  # of the new digits, for training
+IMAGES = 100  # how many new digits to train on
 WEIGHTS, ORDER, HEAD, CHOICE, ADAPTERS = range(5)  # each use of a seed has its own generator
 
 # The methods. All of them train the head, except "norms, no head".

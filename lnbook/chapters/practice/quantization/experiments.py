@@ -501,7 +501,7 @@ def onnx_operations(static: bool) -> list[str]:
 
     logger = logging.getLogger()
     level = logger.level
-    logger.setLevel(logging.ERROR)  # it advises preprocessing, which changes nothing here
+    logger.setLevel(logging.ERROR)  # it recommends preprocessing, which changes nothing here
     try:
         with TemporaryDirectory() as folder:
             plain, coarse, fast = (Path(folder) / f"{name}.onnx" for name in "abc")

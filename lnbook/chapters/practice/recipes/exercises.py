@@ -47,10 +47,10 @@ def check_decayed_gain(gain: Any = None) -> str:
             1 - RATE * DECAY * STEPS
         ),
         "That's what is lost. What is left?": 1 - right,
-        "That leaves out the decay: a step removes a share of learning rate times decay.": (
+        "That leaves out the decay: a step removes a fraction learning rate * decay.": (
             (1 - RATE) ** STEPS
         ),
-        "That leaves out the learning rate: a step removes a share of learning rate times decay.": (
+        "That leaves out the learning rate: a step removes a fraction learning rate * decay.": (
             (1 - DECAY) ** STEPS
         ),
         "A gradient of 0 doesn't mean no change: AdamW applies its decay all the same.": 1.0,

@@ -29,7 +29,7 @@ FORWARD_MISTAKES = {
 BACKWARD_MISTAKES = {
     "that's one array. Two are read, and one is written.": 1,
     "that's two arrays. Two are read, x and dL/dy, and one is written.": 2,
-    "that's one array too many. x-hat needn't be stored: it's recomputed from x.": 4,
+    "that's one array too many. x-hat doesn't have to be stored: it's recomputed from x.": 4,
 }
 
 
@@ -98,7 +98,9 @@ def check_fused(separate: Any = None, fused: Any = None, speedup: Any = None) ->
         np.array(FUSED),
         {
             "fused: s is needed later, so it has to be written, too.": np.array(3.0),
-            "fused: the row of s needn't be read again; it was just computed.": np.array(SEPARATE),
+            "fused: the row of s doesn't have to be read again; it was just computed.": np.array(
+                SEPARATE
+            ),
         },
         otherwise="fused: which arrays come in, and which go out?",
         tolerance=0.01,
@@ -130,7 +132,7 @@ def check_rms_blocks(function: Callable[..., Any]) -> str:
 
     Example:
         >>> check_rms_blocks(lambda x, weight, eps, height, out: None)
-        Not yet. Nothing was written into `out`, or not all of it.
+        Not yet. Your function didn't fill `out`, or filled only part of it.
     """
     rng = np.random.default_rng(5)
     rows, features, height, eps = 23, 64, 4, 0.25
@@ -143,7 +145,7 @@ def check_rms_blocks(function: Callable[..., Any]) -> str:
         raise NotYet("Your function changed x. Only `out` is yours to write into.")
     missing, over = out.isnan().any(1), rows % height
     if missing.all() or (missing.any() and not missing[-over:].all()):
-        raise NotYet("Nothing was written into `out`, or not all of it.")
+        raise NotYet("Your function didn't fill `out`, or filled only part of it.")
     if missing.any():
         raise NotYet(f"The last {over} of {rows} rows are missing. They form a block, too.")
     judge(

@@ -29,10 +29,10 @@ CHOICES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = MappingProxyT
             {
                 "BN": "The penalty is on the gradient of each image by itself. "
                 "BN makes the score of an image depend on the others.",
-                "IN": "It keeps the images apart, but it also removes the mean and scale of "
+                "IN": "It treats each image separately, but it also removes the mean and scale of "
                 "each channel, which a critic may need. Look at question 5.",
-                "RMSNorm": "It keeps the images apart, too, but the guide has two answers with "
-                "more experience behind them. Look at question 5.",
+                "RMSNorm": "It treats each image separately, too, but the guide lists two options "
+                "with a longer track record. Look at question 5.",
                 "none": "That can work, but the authors of this penalty recommend a norm.",
                 "keep": "You designed it yourself, so there's no recipe or trained weight to keep.",
             },
@@ -75,7 +75,7 @@ CHOICES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = MappingProxyT
         "f": (
             ("GN",),
             {
-                "BN": "A single image gives poor statistics, and the next image gives others.",
+                "BN": "A single image gives poor statistics, and they change with every image.",
                 "LN": "Over (C, H, W) it did worse in this network than its relative with groups.",
                 "keep": "The recipe's norm needs more images per device than you have.",
             },
@@ -187,7 +187,7 @@ def check_bias(layer_norm: Any = None, rms_norm: Any = None, batch_norm: Any = N
             np.array(right),
             {f"{SHOWN[name]}: {text}": np.array(wrong) for text, wrong in mistakes.items()},
             otherwise=f"{SHOWN[name]}: which biases differ from (5, 2, -1) only by something "
-            "that the norm subtracts again? Take the shortest.",
+            "that the norm subtracts anyway? Take the shortest.",
             tolerance=0.01,
         )
     return "LayerNorm removes the mean of a bias, RMSNorm nothing, BatchNorm all of it."

@@ -111,7 +111,7 @@ def shares(percent: Mapping[str, float]) -> Figure:
         A labeled bar for each percentage.
 
     Raises:
-        ValueError: if there is no bar, or a share is out of range.
+        ValueError: if there is no bar, or a percentage is out of range.
 
     Example:
         >>> figure = shares({"parameters": 0.04, "memory": 10.0})
@@ -119,7 +119,7 @@ def shares(percent: Mapping[str, float]) -> Figure:
         [0.04, 10.0]
     """
     if not percent or not all(0 < value <= 100 for value in percent.values()):
-        raise ValueError(f"shares: expected shares above 0 and up to 100, but got {dict(percent)}")
+        raise ValueError(f"shares: expected numbers above 0 and up to 100, but got {dict(percent)}")
     figure = Figure(figsize=(WIDTH, 0.62 * len(percent) + 0.75))
     axes = figure.subplots()
     least = 10.0 ** np.floor(np.log10(min(percent.values())))

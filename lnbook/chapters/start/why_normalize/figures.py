@@ -19,7 +19,7 @@ __all__ = ["by_rate", "settings", "signals"]
 Array = NDArray[np.float64]
 
 LEVEL = (0, (1, 1.5))
-RADIUS = 0.44  # of a full disk, in cells of the grid
+RADIUS = 0.44  # the radius of a full disk, in cells of the grid
 
 
 def settings(

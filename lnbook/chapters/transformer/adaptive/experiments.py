@@ -336,7 +336,7 @@ def sample(
 
 
 def accuracy(images: Tensor, y: Tensor) -> float:
-    """Return the share of images that a classifier trained on real digits assigns to `y`.
+    """Return the fraction of images that a classifier trained on real digits assigns to `y`.
 
     The classifier is scikit-learn's `SVC`, with its defaults.
 

@@ -161,7 +161,7 @@ class _SphereAttention(SelfAttention):
 
     def __init__(self, embed_dim: int, num_heads: int, dtype: torch.dtype | None) -> None:
         super().__init__(embed_dim, num_heads, bias=False, qk_norm="l2", dtype=dtype)
-        self.scale = None  # one per feature replaces the one of "l2"
+        self.scale = None  # replaced by `s_qk`, which has one scale per feature
         self.s_qk = _Scaled(embed_dim, 1.0, embed_dim**-0.5, dtype)
 
     def _projections(self, src: Tensor) -> tuple[Tensor, Tensor, Tensor]:

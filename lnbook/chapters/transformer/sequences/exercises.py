@@ -177,13 +177,13 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
         "LayerNorm over D",
         _normalized,
         False,
-        "if the output at the changed token itself moves, that isn't a leak",
+        "if the output at the changed token itself changes, that isn't a leak",
     ),
     (
         "a running sum",
         lambda x: x.cumsum(0),
         False,
-        "outputs after the changed token are allowed to move",
+        "outputs after the changed token are allowed to change",
     ),
     (
         "the identity with rounding noise",
@@ -191,7 +191,7 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
         False,
         "a change of 1e-13 is rounding, so compare with a tolerance such as 1e-9",
     ),
-    ("LayerNorm over (L, D)", lambda x: _normalized(x, (0, 1)), True, "every output moves"),
+    ("LayerNorm over (L, D)", lambda x: _normalized(x, (0, 1)), True, "every output changes"),
     ("the mean of this and later tokens", _later_mean, True, "later tokens are averaged"),
     (
         "LayerNorm, then the mean of this and later tokens",
@@ -232,7 +232,7 @@ def check_finds_leaks(function: Callable[..., Any]) -> str:
 
     Example:
         >>> check_finds_leaks(lambda layer, x: False)
-        Not yet. Your function misses the leak in LayerNorm over (L, D): every output moves.
+        Not yet. Your function misses the leak in LayerNorm over (L, D): every output changes.
     """
     for name, layer, leaks, hint in CASES:
         x = np.random.default_rng(8).normal(size=(6, 4))

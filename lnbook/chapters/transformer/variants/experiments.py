@@ -312,7 +312,7 @@ def unselectable(keys: ArrayLike, tolerance: float = 1e-9) -> NDArray[np.bool_]:
 
     Args:
         keys: shape `(n, d)`, n at least 2.
-        tolerance: the largest margin, as a share of the largest entry of the centered keys, at
+        tolerance: the largest margin, as a fraction of the largest entry of the centered keys, at
             which a key counts as unselectable.
 
     Returns:

@@ -24,7 +24,7 @@ def test_merge_expects_the_statistics_of_the_whole_row() -> None:
 
 
 def test_reach_is_where_one_pass_loses_the_variance() -> None:
-    """In float16, at an eighth and at four times the predicted mean."""
+    """Try float16 with an eighth of the predicted mean and with four times that mean."""
     rng = np.random.default_rng(4)
     noise = rng.normal(size=(400, 64))
     wrong = []

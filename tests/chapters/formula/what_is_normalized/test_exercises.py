@@ -16,7 +16,7 @@ COUNTS = {"vectors": 32, "tokens": 160, "sequences": 8, "images": 16, "pixels": 
     [((5,), (3, 5), 3), ((5,), (2, 4, 5), 8), ((4, 5), (2, 4, 5), 2), ((3, 2, 2), (4, 3, 2, 2), 4)],
 )
 def test_the_counts_follow_the_same_rule_as_small_layers(normalized, shape, expected: int) -> None:
-    """Count the groups that share a mean by moving one entry of each."""
+    """Count the groups that share a mean by changing one entry of each."""
     layer = nn.LayerNorm(normalized, dtype=torch.float64)
     x = torch.from_numpy(np.random.default_rng(0).normal(size=shape))
     undecided, groups = torch.ones(shape, dtype=torch.bool), 0
@@ -88,11 +88,11 @@ TOLD = {
         ((("L", "D"), {"N", "L"}, 1), RIGHT),
         (((1, 2), (0, 1), (-2,)), RIGHT),
         ((), "A is still missing"),
-        (("D",), "A: change one entry, and outputs at other places along L move too.\nL is"),
-        (("N",), "along L and D move too.\nL and D are missing"),
-        (("NLD",), "A: change one entry, and no output elsewhere along N moves.\nLeave N out"),
+        (("D",), "A: change one entry, and outputs at other positions along L change too.\nL is"),
+        (("N",), "along L and D change too.\nL and D are missing"),
+        (("NLD",), "A: change one entry, and no output elsewhere along N changes.\nLeave N out"),
         (("LD", "NLD"), "B: change one entry, and no output elsewhere along D"),
-        (("LD", "N"), "B: change one entry, and outputs at other places along L"),
+        (("LD", "N"), "B: change one entry, and outputs at other positions along L"),
         (("LD", "NL", "NL"), "C: change one entry, and no output elsewhere along N"),
         (("features",), 'A should be one or more of the letters N, L and D, such as "D", but'),
         (("",), "A should be one or more"),

@@ -39,7 +39,7 @@ def rms_norm(change=lambda gradients, dy: gradients, saves_root=False):
 
 
 def fails_on_one_row(a, dy):
-    """Without leading axes, `sum` over no axis sums over all of them."""
+    """Without leading axes, the tuple of axes is empty, and `sum` then sums over all axes."""
     return (*a[:2], a[2].sum(dim=()) if dy.dim() == 1 else a[2], None)
 
 

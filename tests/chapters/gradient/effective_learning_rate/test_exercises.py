@@ -11,7 +11,7 @@ def test_the_recipe() -> None:
     """Compute the angle from the exact formula, and the time from the recursion itself."""
     angle = math.degrees(math.acos(1 - 0.1 * 5e-4))
     fourth, target, steps = 0.0, 0.1 / (5e-4 * (2 - 0.1 * 5e-4)), 0
-    while fourth < (1 - math.exp(-1)) * target:  # from far below, with s = 1
+    while fourth < (1 - math.exp(-1)) * target:  # starts far below the target, with s = 1
         squared = (1 - 0.1 * 5e-4) ** 2 * math.sqrt(fourth) + 0.01 / max(math.sqrt(fourth), 0.1)
         fourth, steps = squared**2, steps + 1
     assert exercises.check_recipe(angle, steps).correct

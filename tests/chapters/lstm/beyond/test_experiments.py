@@ -15,7 +15,7 @@ def images() -> torch.Tensor:
 
 
 def randomized(place: str, cell: str) -> RowReader:
-    torch.manual_seed(0)  # for the biases
+    torch.manual_seed(0)  # makes the biases repeatable
     return initialize_(RowReader(place, cell).double(), np.random.default_rng(1))
 
 

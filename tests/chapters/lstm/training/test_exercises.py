@@ -74,7 +74,7 @@ ANSWERS = {
         ("Correct.", by_torch),
         ("each tensor sep", lambda gs, largest: [g * min(1, largest / g.norm()) for g in gs]),
         ("each number separately", lambda gs, largest: [g.clip(-largest, largest) for g in gs]),
-        ("short gradients, too", scaled(lambda norm, largest: largest / norm)),
+        ("small gradients, too", scaled(lambda norm, largest: largest / norm)),
         ("square of the norm", scaled(lambda norm, largest: min(1, largest / norm**2))),
         ("values are off", scaled(lambda norm, largest: min(1, largest / norm) + 2e-7)),
         (
@@ -105,7 +105,7 @@ ANSWERS = {
     exercises.check_patience: [
         ("beta_1", 459),
         ("squares", 20_700),
-        ("share 1 - beta_2", 55_200),
+        ("fraction 1 - beta_2", 55_200),
         ("Solve", 48_900),
         ("Solve", -5),
     ],

@@ -102,7 +102,7 @@ def test_clipping_spreads_nan() -> None:
 
 
 def test_a_tiny_epsilon_is_too_small_for_a_float16_gradient() -> None:
-    for kind in (torch.float16, torch.float32):  # of the parameters
+    for kind in (torch.float16, torch.float32):  # the parameters' dtype
         for eps, finite in ((1e-12, False), (1e-5, True)):
             x = torch.zeros(1, 4, dtype=torch.float16, requires_grad=True)
             y = nn.LayerNorm(4, eps=eps, dtype=kind)(x)

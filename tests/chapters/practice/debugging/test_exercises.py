@@ -11,7 +11,7 @@ WORST, LIKELY = 4096 * 2.0**-24 * 20, 64 * 2.0**-24 * 20
 
 def test_tolerances() -> None:
     assert exercises.check_tolerances(WORST, LIKELY).correct
-    assert exercises.check_tolerances(4096 * 6e-8 * 20, 64 * 6e-8 * 20).correct  # u rounded
+    assert exercises.check_tolerances(4096 * 6e-8 * 20, 64 * 6e-8 * 20).correct  # u is rounded
 
 
 @pytest.mark.parametrize(

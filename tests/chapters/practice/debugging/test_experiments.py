@@ -109,4 +109,4 @@ def test_half_constants() -> None:
     assert onnx.numpy_helper.to_array(half.graph.node[0].attribute[0].t) == np.float16(2)
     for value in (*half.graph.input, *half.graph.output):
         assert value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
-    assert model.graph.initializer[0].data_type == onnx.TensorProto.FLOAT  # a copy was changed
+    assert model.graph.initializer[0].data_type == onnx.TensorProto.FLOAT  # only a copy was changed

@@ -35,7 +35,7 @@ def test_methods_train_what_they_say(method: str) -> None:
     everything = {name for name, _ in start.named_parameters()}
     expected = {
         "head": head,
-        "norms, no head": norms | head,  # the head is new
+        "norms, no head": norms | head,  # the head isn't trained, but it's new
         "norms": norms | head,
         "biases": biases | head,
         "LoRA": head,

@@ -39,9 +39,9 @@ NO_TRITON = "import sys; sys.modules['triton'] = None\n"
 @pytest.mark.parametrize(
     ("before", "words"),
     [
-        (NO_TRITON, "This chapter can be read here, but not run: its cells expected Triton, but"),
+        (NO_TRITON, "This chapter can only be read here: its cells expected Triton, but it isn't"),
         pytest.param(
-            "import triton\n", "been imported without. Restart the notebook", marks=needs_triton
+            "import triton\n", "been imported without it. Restart the notebook", marks=needs_triton
         ),
     ],
 )
@@ -59,7 +59,7 @@ def test_one_message_says_why_the_chapter_cannot_be_run(before, words, call) -> 
 def test_a_compiled_kernel_reads_and_writes_each_array_once() -> None:
     counts = experiments.compiled_accesses(4096)
     once = 4096 // 4 // counts["threads"]
-    assert counts["loads"] == 3 * once  # the row, the weight and the bias
+    assert counts["loads"] == 3 * once  # loads of the row, the weight and the bias
     assert counts["stores"] == once
 
 

@@ -43,7 +43,7 @@ def test_the_versions_are_the_same_function(model) -> None:
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name])
     weights = {name: experiments.readers(m)[0][1].sum().item() for name, m in found.items()}
-    weights.pop("planted, smoothed")  # equal to the smoothed one, see below
+    weights.pop("planted, smoothed")  # its weights equal those of "smoothed": see the next test
     assert len({round(weight, 9) for weight in weights.values()}) == len(weights)
 
 

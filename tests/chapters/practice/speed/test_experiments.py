@@ -29,7 +29,7 @@ def moved(call: Callable[[], object]) -> tuple[int, int]:
 def test_operations_count_what_is_read_and_written() -> None:
     a, b, one = torch.ones(10, 25), torch.ones(25), torch.ones(1)
     assert moved(lambda: a + b) == (1100, 1000)
-    assert moved(lambda: a.mul_(b)) == (1100, 1000)  # in place: read and written
+    assert moved(lambda: a.mul_(b)) == (1100, 1000)  # reads both, and writes into a
     assert moved(lambda: torch.mul(a, b, out=torch.empty(10, 25))) == (1100, 1000)
     assert moved(lambda: torch.empty(10, 25).copy_(a)) == (1000, 1000)
     assert moved(lambda: a[2:4].sum()) == (200, 4)
@@ -48,7 +48,7 @@ def test_operations_see_views_allocations_and_backward_passes() -> None:
     names = [
         one.name for one in experiments.operations(lambda: torch.autograd.grad(a * a, a, upstream))
     ]
-    assert names.count("mul") == 3  # forward, and one for each factor
+    assert names.count("mul") == 3  # one forward, and one for the gradient of each factor
     assert "add" in names
 
 

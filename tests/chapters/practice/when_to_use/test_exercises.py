@@ -62,7 +62,7 @@ def by_moments(h, p):
 
 
 def by_sampling(h, p):
-    """The same, computed differently: as the variance over many masks."""
+    """The same ratio, computed differently: from the variance over many masks."""
     rng = np.random.default_rng(0)
     kept = rng.random((40_000, *h.shape)) >= p
     return h.var(axis=0) / (h * kept / (1 - p)).var(axis=(0, 1))

@@ -64,7 +64,7 @@ def test_the_loss_is_zero_for_the_true_velocity() -> None:
 
 
 def test_sampling_follows_the_velocity() -> None:
-    """With a velocity that points from a fixed image to the noise, it ends at that image."""
+    """If the velocity points from a fixed image to the noise, sampling ends at that image."""
     target = torch.tensor(np.random.default_rng(5).normal(size=(2, 64)))
 
     def model(x, t, y):

@@ -47,7 +47,7 @@ def test_a_cap_limits_the_logits_and_a_large_one_changes_nothing() -> None:
         found, weights = capped(x, is_causal=True, need_weights=True)
         assert torch.allclose(found, plain(x, is_causal=True), atol=1e-9) == same
         torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 5).double())
-        if not same:  # two logits differ by at most 1
+        if not same:  # with the cap, two logits differ by at most 1
             least, most = weights[..., -1, :].aminmax(dim=-1)
             assert (most / least <= math.e).all()
 
@@ -125,7 +125,7 @@ def test_scaled_weights_shrink_what_the_branches_write() -> None:
 
 
 def test_one_thing_changes_at_a_time() -> None:
-    """All designs but nGPT start from the same matrices."""
+    """All designs except nGPT start from the same matrices."""
     plain = experiments.build("Pre-LN", 9, 3, 2).state_dict()
     for design in ("QK-norm", "soft cap", "DyT", "Derf, 1"):
         found = experiments.build(design, 9, 3, 2).state_dict()

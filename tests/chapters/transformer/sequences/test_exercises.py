@@ -24,7 +24,7 @@ def test_only_padding_right() -> None:
 
 
 def share_by_search(mean, std):
-    """The share of real tokens, in batches of 1000 positions, with the largest variance."""
+    """The share of real tokens that gives the largest variance, among 1000 positions."""
 
     def variance(count):
         feature = mean + std * np.tile([1.0, -1.0], count // 2)
@@ -138,9 +138,9 @@ ANSWERS = {
         ("returns several values", lambda layer, x: torch.tensor([True, False])),
         ("sees a leak where there is none, in LayerNorm over D", lambda layer, x: True),
         ("misses the leak in LayerNorm over (L, D)", lambda layer, x: False),
-        ("itself moves, that isn't a leak", lambda layer, x: moved(layer, x).max() > 1e-9),
+        ("itself changes, that isn't a leak", lambda layer, x: moved(layer, x).max() > 1e-9),
         (
-            "outputs after the changed token are allowed to move",
+            "outputs after the changed token are allowed to change",
             lambda layer, x: np.delete(moved(layer, x), 2).max() > 1e-9,
         ),
         ("compare with a tolerance", partial(moves, tolerance=0.0)),

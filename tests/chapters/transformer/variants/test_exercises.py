@@ -9,7 +9,7 @@ from lnbook.transformer import PeriLNBlock, PostLNBlock, PreLNBlock
 
 
 def test_logit_bounds_are_attained() -> None:
-    """By a query and a key that point the same way."""
+    """Use a query and a key that point the same way."""
     z = np.tile([1.0, -1.0], 32)
     row = 2 * (z - z.mean()) / z.std()
     unit = z / np.linalg.norm(z)
@@ -17,7 +17,7 @@ def test_logit_bounds_are_attained() -> None:
 
 
 def weight_by_softmax(n, g):
-    """With a query and keys that point along one line."""
+    """Compute it with a query and keys that all lie on one line."""
     return torch.softmax(g * torch.tensor([1.0] + [-1.0] * (n - 1)).double(), 0)[0]
 
 

@@ -37,7 +37,7 @@ def test_at_start_scales_inputs_and_weights() -> None:
         assert larger[name].stream[0] == pytest.approx(1e4 * run.stream[0]), name
         assert gained[name].stream[0] == run.stream[0], name
     before, after = first["Pre-LN"].logits[0], gained["Pre-LN"].logits[0]
-    assert after == pytest.approx(9 * before), "query and key each have the gain"
+    assert after == pytest.approx(9 * before), "the gain applies to both query and key, so 3 * 3"
     assert larger["Pre-LN"].logits[0] == pytest.approx(before, rel=1e-3)
     assert larger["none"].logits[0] == pytest.approx(1e4 * first["none"].logits[0])
     growth = {name: gained[name].stream[-1] / first[name].stream[-1] for name in first}
@@ -70,7 +70,7 @@ def test_at_start_matches_the_layers_of_torch(norm_first: bool) -> None:
 
 
 def test_logits_match_the_attention_weights() -> None:
-    """The weights differ by as much as scores between plus and minus the largest one allow."""
+    """The largest score, whatever its sign, limits how much the weights can differ."""
     rng = np.random.default_rng(0)
     for qk_norm in (None, "l2", "layer_norm"):
         attention = SelfAttention(8, 2, qk_norm=qk_norm, dtype=torch.float64)
