@@ -30,12 +30,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-class Formatter(HtmlFormatter):  # type: ignore[type-arg]
+class Formatter(HtmlFormatter):  # type: ignore[misc]
     """Writes tokens that look like plain text as plain text."""
 
     def _get_css_classes(self, ttype: Any) -> str:
         plain = ttype in (Name, Punctuation, Text, Whitespace)
-        return "" if plain else super()._get_css_classes(ttype)  # type: ignore[misc, no-any-return]
+        return "" if plain else super()._get_css_classes(ttype)  # type: ignore[no-any-return]
 
 
 def signatures(html: str) -> str:
