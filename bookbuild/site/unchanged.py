@@ -34,10 +34,15 @@ def remember(root: Path, digest: str) -> None:
     _stamp(root).write_text(digest, encoding="utf-8")
 
 
-def forget_other_order(root: Path) -> None:
-    """Drop pages read with a different `_toc.yml`: Sphinx only renumbers figures it reads again."""
+def forget_renumbered(root: Path) -> None:
+    """Drop pages read before `_toc.yml` or the bibliography changed.
+
+    Their figures and references may have new numbers, which Sphinx gives only to pages it reads.
+    """
     read = _pages(root) / "environment.pickle"
-    if read.exists() and read.stat().st_mtime < (root / "_toc.yml").stat().st_mtime:
+    sources = (root / "_toc.yml", root / "book" / "references.bib")
+    changed = max(path.stat().st_mtime for path in sources if path.exists())
+    if read.exists() and read.stat().st_mtime < changed:
         forget_pages(root)
 
 

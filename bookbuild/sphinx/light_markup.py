@@ -35,7 +35,7 @@ class Formatter(HtmlFormatter):  # type: ignore[misc]
 
     def _get_css_classes(self, ttype: Any) -> str:
         plain = ttype in (Name, Punctuation, Text, Whitespace)
-        return "" if plain else super()._get_css_classes(ttype)  # type: ignore[no-any-return]
+        return "" if plain else super()._get_css_classes(ttype)
 
 
 def signatures(html: str) -> str:
@@ -45,7 +45,14 @@ def signatures(html: str) -> str:
         >>> signatures('<dt class="sig a"><span class="p"><span class="pre">:</span></span></dt>')
         '<dt class="sig a">:</dt>'
     """
-    return SIGNATURE.sub(lambda found: PLAIN.sub(r"\1\2", WORD.sub(r"\1", found[0])), html)
+    return SIGNATURE.sub(lambda found: _signature(found[0]), html)
+
+
+def _signature(html: str) -> str:
+    html = WORD.sub(r"\1", html)
+    for _ in range(2):  # a type made of several names is one element around others
+        html = PLAIN.sub(r"\1\2", html)
+    return html
 
 
 def _shorten(

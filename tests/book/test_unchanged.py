@@ -74,12 +74,16 @@ def test_a_failed_build_makes_no_claim(root: Path, small: SmallBook) -> None:
     assert not unchanged.is_unchanged(root)
 
 
+@pytest.mark.parametrize("name", ["_toc.yml", "book/references.bib"])
 @pytest.mark.parametrize(("minutes", "kept"), [(-1, True), (1, False)])
-def test_pages_are_read_again_after_a_new_order(small: SmallBook, minutes: int, kept: bool) -> None:
+def test_pages_are_read_again_when_numbers_change(
+    small: SmallBook, name: str, minutes: int, kept: bool
+) -> None:
     read = small.book.build / ".doctrees" / "environment.pickle"
     read.parent.mkdir(parents=True)
-    read.touch()
+    for path in (read, small.book.toc, small.book.source / "references.bib"):
+        path.touch()
     changed = read.stat().st_mtime + 60 * minutes
-    os.utime(small.book.toc, (changed, changed))
-    unchanged.forget_other_order(small.book.root)
+    os.utime(small.book.root / name, (changed, changed))
+    unchanged.forget_renumbered(small.book.root)
     assert read.exists() == kept
