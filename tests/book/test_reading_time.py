@@ -95,8 +95,8 @@ def test_the_text_gives_the_rule(book: Book) -> None:
     text = (book.source / "running.md").read_text()
     rule = (
         f"{WORDS_PER_MINUTE} words per minute, {SECONDS['line of code']} seconds per visible line "
-        f"of code, {SECONDS['formula']} per formula within a sentence, {SECONDS['equation']} per "
-        f"displayed equation, and {SECONDS['figure']} per figure"
+        f"of code, {SECONDS['formula']} per inline formula, {SECONDS['equation']} per displayed "
+        f"equation, and {SECONDS['figure']} per figure"
     )
     assert rule in text
     assert f"Each exercise adds {MINUTES_PER_EXERCISE} minutes" in text
