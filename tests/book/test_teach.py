@@ -31,7 +31,7 @@ def test_the_plan_for_one_lecture_names_slides_that_exist(book: Book) -> None:
     text = (book.source / "teach.md").read_text(encoding="utf-8")
     plan = text.partition("fit the plan. ")[2].partition("\n\n")[0]
     parts = re.findall(r"From lecture (\d): (.*?)(?=From lecture|$)", plan, re.DOTALL)
-    named = {number: re.findall(r'"(.*?)"', titles) for number, titles in parts}
+    named = {number: re.findall(r'"(.*?)\.?"', titles) for number, titles in parts}
     assert {number: len(titles) for number, titles in named.items()} == {"1": 9, "3": 1}
     for number, titles in named.items():
         slides = (book.source / "_slides" / f"lecture-{number}.md").read_text(encoding="utf-8")
