@@ -41,7 +41,7 @@ pdf: $(READY) ## build the site, and the book as one PDF (needs Chromium)
 slides: $(READY) ## build only the lecture slides, into _build/slides (half a minute)
 	@$(RUN) bookbuild slides
 
-# With NAME: one chapter. Its code and test folders have _ where its text and its notebook have -.
+# With NAME: one chapter. Its code and test folders use _ where its text and notebook use -.
 FOLDER = $(subst -,_,$(NAME))
 RULES := $(addprefix tests/book/test_,book.py needs.py references.py terms.py tree.py)
 ONE = $(RULES) tests/chapters/shared/test_figures.py lnbook/chapters/$(FOLDER) tests/chapters/$(FOLDER) tests/notebooks/$(NAME).ipynb

@@ -28,8 +28,8 @@ def pytest_runtest_teardown(
     yield
     if peak is not None and peak > costs.LARGEST_PEAK:
         pytest.fail(
-            f"this chapter needs {peak / 1e6:.0f} MB, and may need "
-            f"{costs.LARGEST_PEAK / 1e6:.0f} MB: Binder has no more for it",
+            f"this chapter needs {peak / 1e6:.0f} MB, but the limit is "
+            f"{costs.LARGEST_PEAK / 1e6:.0f} MB, which is all that Binder guarantees",
             pytrace=False,
         )
 

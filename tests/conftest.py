@@ -8,7 +8,7 @@ import pytest
 from nbval.plugin import IPyNbCell
 
 from bookbuild.book import Book
-from bookbuild.outputs.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
+from bookbuild.outputs.execute import SECONDS_A_MESSAGE, SECONDS_PER_CELL
 from lnbook._build import SILENCE
 from tests.helpers.this_book import BOOK
 
@@ -50,7 +50,7 @@ def one_thread() -> Iterator[None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make nbval wait as long for a cell and its kernel as `make notebooks` does."""
-    config.option.nbval_cell_timeout = SECONDS_A_CELL
+    config.option.nbval_cell_timeout = SECONDS_PER_CELL
     config.option.nbval_kernel_startup_timeout = SECONDS_A_MESSAGE
 
 

@@ -68,8 +68,8 @@ def as_markdown(questions: Iterable[ExamQuestion], *, solutions: bool) -> str:
         f"# Layer normalization: {len(questions)} exam {what}",
         "From the course on layer normalization, licensed CC BY 4.0. The times are about what a "
         "prepared student needs. $\\gamma$ and $\\beta$ are scale and shift, $\\epsilon$ is the "
-        "number under the root, and variances are biased (divided by the number of values) "
-        "unless the question says otherwise.",
+        "number added under the square root, and variances are biased (divided by the number of "
+        "values) unless the question says otherwise.",
     ]
     number = 0
     for kind, heading in zip(KINDS, HEADINGS, strict=True):

@@ -23,7 +23,7 @@ from lnbook._build import SILENCE
 
 # Timeouts, also used for comparing references (tests/conftest.py). The slowest cell takes 25 s on
 # an idle machine, and several times as long on a busy one or with rounding noise.
-SECONDS_A_CELL = 1800
+SECONDS_PER_CELL = 1800
 SECONDS_A_MESSAGE = 300  # for a kernel to start, or to send a cell's output
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -72,7 +72,7 @@ def execute(book: Book, chapter: Chapter) -> NotebookNode:
     notebook = deepcopy(chapter.notebook)
     client = NotebookClient(
         notebook,
-        timeout=SECONDS_A_CELL,
+        timeout=SECONDS_PER_CELL,
         startup_timeout=SECONDS_A_MESSAGE,
         iopub_timeout=SECONDS_A_MESSAGE,
         kernel_name=notebook.metadata.kernelspec.name,
@@ -114,7 +114,7 @@ def _failure(book: Book, chapter: Chapter, notebook: NotebookNode, error: Except
         unfinished = [n for n, cell in enumerate(cells) if cell.execution_count is None]
         number, text = (unfinished or [len(cells) - 1])[0], str(error)
         slow = isinstance(error, CellTimeoutError)
-        what = f"ran longer than {SECONDS_A_CELL} s" if slow else "lost its kernel"
+        what = f"ran longer than {SECONDS_PER_CELL} s" if slow else "lost its kernel"
     log = book.build / "errors" / f"{chapter.name.replace('/', '-')}.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(ANSI.sub("", text) + "\n", encoding="utf-8")

@@ -215,7 +215,7 @@ def _entries(article: Tag, placed: _Placed) -> Iterator[Entry]:
     text = " ".join(title.get_text().split()) if title else str(placed.docname)
     yield Entry(text, str(article["id"]), placed.depth)
     if placed.depth > 1:
-        return  # API reference: its modules are enough
+        return  # for the API reference, bookmarks for its modules are enough
     for heading in article.select(".was-h2"):
         section = heading.find_parent("section", id=True)
         if section is not None:

@@ -23,7 +23,7 @@ class Setting:
         name: what the command line and the table call it.
         variables: environment variables that control how the libraries compute.
         threads: how many threads torch and NumPy use; None for their defaults.
-        noise: the seed of the rounding noise; None for no noise.
+        noise: the seed for the rounding noise; None for no noise.
     """
 
     name: str

@@ -45,7 +45,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
 
 @dataclass
 class Found:
-    """Something that the search can lead to.
+    """Something that the search can find.
 
     Attributes:
         kind: `PAGE`, `SECTION`, `TERM`, `SYMBOL`, `EXERCISE`, `WORK` or `OBJECT`.
@@ -72,7 +72,7 @@ class Found:
 
 @dataclass
 class SearchablePage:
-    """A page, with everything on it that the search can lead to."""
+    """A page, with everything on it that the search can find."""
 
     name: str
     number: str

@@ -24,7 +24,7 @@ PLAIN = re.compile(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Set the formatter of code, and shorten the signatures of finished pages."""
+    """Install the code formatter, and shorten the signatures on finished pages."""
     PygmentsBridge.html_formatter = Formatter
     app.connect("html-page-context", _shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

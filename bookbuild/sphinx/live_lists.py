@@ -59,7 +59,7 @@ def _column(table: nodes.table) -> int | None:
 
 
 def _badges(text: str) -> list[nodes.Node]:
-    """A text in which every verdict is a badge."""
+    """The text, with each verdict as a badge."""
     found: list[nodes.Node] = []
     for part in filter(None, _VERDICT.split(text)):
         if part.lower() in BADGES:

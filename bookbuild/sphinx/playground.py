@@ -36,7 +36,7 @@ from bookbuild.site import figure_colors
 from lnbook.notebook.style import PALETTE
 
 SOURCE = "_playground"  # under the folder of the pages
-TARGET = "playground"  # under _static of the site
+TARGET = "playground"  # inside the site's _static folder
 KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch", "depth")
 FIRST = ("norm-math.js", "drawing.js")
 LAST = "playground.js"  # runs the figures that the other scripts describe

@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 from bookbuild.site.previews import snippets
 
-TARGET = "previews"  # under _static of the site
+TARGET = "previews"  # inside the site's _static folder
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

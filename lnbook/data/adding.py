@@ -20,7 +20,7 @@ def adding_problem(rng: np.random.Generator, examples: int, length: int) -> tupl
     experiment 4, in the form of Le, Jaitly and Hinton 2015, section 4.1 (numbers from 0 to 1).
 
     Args:
-        rng: generator of the numbers.
+        rng: generator for the numbers.
         examples: number of sequences, N.
         length: number of steps in each, L, at least 2.
 

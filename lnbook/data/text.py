@@ -73,7 +73,7 @@ def windows(
     """Cut out `count` random windows of `length` characters, and each character's successor.
 
     Args:
-        rng: generator of the positions.
+        rng: generator for the positions.
         numbers: a text of shape `(T,)`.
         count: number of windows.
         length: number of characters in each.

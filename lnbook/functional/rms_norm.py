@@ -110,7 +110,7 @@ def rms_norm_backward(
     Example:
         >>> x, upstream = torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, -3.0]])
         >>> grad_input, grad_weight = rms_norm_backward(upstream, x, (2,), eps=12.5)
-        >>> grad_input, grad_weight  # the root is 5; upstream is orthogonal to x
+        >>> grad_input, grad_weight  # the square root is 5; upstream is orthogonal to x
         (tensor([[ 0.8000, -0.6000]]), tensor([ 2.4000, -2.4000]))
     """
     shape, eps = checked_arguments("rms_norm_backward", input, normalized_shape, weight, eps)
@@ -146,6 +146,6 @@ def _normalize(x: Tensor, shape: tuple[int, ...], eps: float) -> tuple[Tensor, T
     mean_square = x.square().sum(tuple(range(-len(shape), 0)), keepdim=True) / math.prod(shape)
     # Dividing by infinity would give 0, so an overflow would look like a row of zeros.
     mean_square = mean_square.masked_fill(mean_square.isinf(), torch.nan)
-    # Not rsqrt: its derivative has r ** 3, which underflows in float32 for a root of 1e13.
+    # Not rsqrt: its derivative has r ** 3, which underflows in float32 for a square root of 1e13.
     rstd = 1 / torch.sqrt(mean_square + eps)
     return x * rstd, rstd

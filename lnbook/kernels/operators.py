@@ -197,7 +197,7 @@ def runs_on(device: str) -> bool:
     _WITHOUT.add(device)
     if device != "meta":
         warnings.warn(
-            f"lnbook: fused norms run as torch operations, which is slower, because {reason}",
+            f"lnbook: fused norms fall back to slower torch operations, because {reason}",
             stacklevel=3,
         )
     return False
@@ -211,11 +211,11 @@ def _reason(device: str) -> str | None:
     """Return why the operators don't run on a type of device, or None if they do."""
     if device == "cpu":
         missing = cpu.missing()
-        return missing and f"the kernels for a CPU need Numba ({missing}); pip install numba"
+        return missing and f"the CPU kernels need Numba ({missing}); pip install numba"
     if device != "cuda":
         return f"there are no kernels for the device {device!r}"
     if importlib.util.find_spec("triton") is None:
-        return 'the kernels for a GPU need Triton; on Linux, pip install "lnbook[gpu]"'
+        return 'the GPU kernels need Triton; on Linux, pip install "lnbook[gpu]"'
     from lnbook.kernels.gpu import operators
 
     operators.register(sys.modules[__name__])

@@ -64,7 +64,7 @@ def check_mean(mean: Any = None) -> str:
         {
             "That's the median, the middle of the row. Add the numbers up and divide by 4.": 4.0,
             "That's the sum. Divide it by 4.": 20.0,
-            "That's the middle between the smallest and the largest number.": 6.0,
+            "That's the midpoint between the smallest and largest numbers.": 6.0,
         },
         otherwise="Add up the four numbers and divide by 4.",
     )
@@ -109,28 +109,27 @@ def check_normalized(normalized: Any = None, eps: float = 0.0) -> str:
 
     Example:
         >>> check_normalized([-3, -1, -1, 5])
-        Not yet. You subtracted the mean. Now divide by the root of variance plus epsilon, 3.
+        Not yet. You subtracted the mean. Now divide by the square root of variance plus epsilon, 3.
     """
     if eps not in (0.0, EPS):
         raise ValueError(f"check_normalized: expected eps to be 0 or 16, but got {eps}")
     root = (9.0 + eps) ** 0.5
     mistakes = {
-        f"You subtracted the mean. Now divide by the root of variance plus epsilon, {root:g}.": (
-            CENTERED
-        ),
-        "You divided by variance plus epsilon. Take the root first.": CENTERED / (9.0 + eps),
+        "You subtracted the mean. Now divide by the square root of variance plus epsilon, "
+        f"{root:g}.": CENTERED,
+        "You divided by variance plus epsilon. Take the square root first.": CENTERED / (9.0 + eps),
         "You divided the row itself. Subtract the mean first.": ROW / root,
     }
     if eps:
         mistakes |= {
-            "You added epsilon outside the root.": CENTERED / (3.0 + eps),
+            "You added epsilon outside the square root.": CENTERED / (3.0 + eps),
             "You left out epsilon.": CENTERED / 3.0,
         }
     judge(
         as_array(normalized, (4,), "Your normalized row"),
         CENTERED / root,
         mistakes,
-        otherwise="Subtract the mean from each number, then divide by the root.",
+        otherwise="Subtract the mean from each number, then divide by the square root.",
         tolerance=6e-4,
     )
     return f"Each deviation is divided by {root:g}."
@@ -151,9 +150,10 @@ def _wrong(x: Array, gamma: Array, beta: Array, eps: float, *, axis: int = -1) -
         * centered
         / np.sqrt(unbiased + eps)
         + beta,
-        "It adds epsilon outside the root.": gamma * centered / (np.sqrt(variance) + eps) + beta,
+        "It adds epsilon outside the square root.": gamma * centered / (np.sqrt(variance) + eps)
+        + beta,
         "It leaves out epsilon.": gamma * centered / np.sqrt(variance) + beta,
-        "It divides by the variance. Take the root of variance plus epsilon.": gamma
+        "It divides by the variance. Take the square root of variance plus epsilon.": gamma
         * centered
         / (variance + eps)
         + beta,

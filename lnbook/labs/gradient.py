@@ -453,13 +453,13 @@ def check_length(length: Any = None) -> str:
 
     Example:
         >>> check_length(6.928)
-        Not yet. That's the root of 48, the length with epsilon 0.
+        Not yet. That's the square root of 48, the length with epsilon 0.
     """
     judge(
         as_array(length, (), "Your length"),
         6.0,
         {
-            "That's the root of 48, the length with epsilon 0.": 48**0.5,
+            "That's the square root of 48, the length with epsilon 0.": 48**0.5,
             "That's the square of the length.": 36.0,
             "That's the standard deviation of the normalized row.": 0.75**0.5,
         },

@@ -257,7 +257,7 @@ def check_runs(losses: Any = None) -> str:
     """
     for place, values in _losses(losses).items():
         if min(values) <= 0 or max(values) > 8:
-            told = f'A loss of "{place}" is {min(values):.3g} to {max(values):.3g}.'
+            told = f'The losses of "{place}" range from {min(values):.3g} to {max(values):.3g}.'
             raise NotYet(f"{told} The cross-entropy of a character is between 0 and 8 here.")
     return "Six losses, or more, from different seeds."
 
@@ -459,7 +459,9 @@ def _half_mistakes(
         }
     if name == SMALL:
         return {
-            "It adds epsilon outside the root.": scaled / (torch.sqrt(variance) + eps) + bias,
+            "It adds epsilon outside the square root.": (
+                scaled / (torch.sqrt(variance) + eps) + bias
+            ),
             "It leaves out epsilon.": scaled / torch.sqrt(variance) + bias,
         }
     return {}

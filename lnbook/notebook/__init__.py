@@ -34,7 +34,7 @@ def set_up(seed: int = 0) -> np.random.Generator:
     Outside a notebook, figures and single numbers are shown as usual.
 
     Args:
-        seed: seed of all generators, from 0 to 2**32 - 1.
+        seed: seed for all generators, from 0 to 2**32 - 1.
 
     Returns:
         A NumPy generator whose numbers are the same on every processor. Use it for demonstration

@@ -26,8 +26,9 @@ INPUT, WEIGHT, AFFINE, ALL = (
 class _Chunk(NamedTuple):
     """Local derivatives for the rows of a few steps, and the gradients computed from them."""
 
-    gates: Tensor  # derivatives of (m, m, m, h') by the pre-activations of the gates i, f, g, o
-    normed: Tensor  # the derivative of h' by LN(m)
+    # Derivatives of (m, m, m, h') with respect to the pre-activations of gates i, f, g, o.
+    gates: Tensor
+    normed: Tensor  # the derivative of h' with respect to LN(m)
     grad_gates: Tensor
     grad_normed: Tensor
 

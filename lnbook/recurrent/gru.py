@@ -165,8 +165,8 @@ class LayerNormGRU(Stack):
             the default initial state, can't be normalized and gives NaN.
 
     Attributes:
-        weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormGRUCell`, named as there,
-            plus the layer number and, for the backward direction, `_reverse`.
+        weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormGRUCell`, with the
+            same names plus the layer number and, for the backward direction, `_reverse`.
 
     Shape:
         Input: `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, `(L, input_size)` if

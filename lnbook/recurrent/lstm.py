@@ -72,8 +72,8 @@ class LayerNormLSTM(Stack):
         implementation: `"auto"`, `"fused"` or `"plain"`.
 
     Attributes:
-        weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormLSTMCell`, named as there,
-            plus the layer number and, for the backward direction, `_reverse`.
+        weight_ih_l0, weight_hh_l0 and so on: the parameters of `LayerNormLSTMCell`, with the
+            same names plus the layer number and, for the backward direction, `_reverse`.
 
     Shape:
         Input: `(L, N, input_size)`, `(N, L, input_size)` with `batch_first`, `(L, input_size)` if

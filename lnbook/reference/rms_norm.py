@@ -92,7 +92,8 @@ def rms_norm_backward(
 
     Example:
         >>> grad_x, grad_weight = rms_norm_backward([4.0, -3.0], [3.0, 4.0], 2, eps=12.5)
-        >>> grad_x.round(3), grad_weight.round(3)  # the root is 5; grad_output is orthogonal to x
+        >>> # The square root is 5, and grad_output is orthogonal to x.
+        >>> grad_x.round(3), grad_weight.round(3)
         (array([ 0.8, -0.6]), array([ 2.4, -2.4]))
     """
     x, shape, gamma, eps = _checked("rms_norm_backward", x, normalized_shape, weight, eps)

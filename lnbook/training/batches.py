@@ -21,7 +21,7 @@ def minibatches(
     An incomplete last batch of an epoch is dropped, so every batch has `batch_size` examples.
 
     Args:
-        rng: generator of the random orders.
+        rng: generator for the random orders.
         arrays: tensors whose first dimension runs over the same N examples.
         batch_size: number of examples per batch, from 1 to N.
         steps: number of batches.

@@ -111,7 +111,7 @@ def test_nbval_measures_and_judges(tmp_path: Path) -> None:
     )
     assert "3 passed, 1 error" in done.stdout, done.stdout + done.stderr
     assert "ERROR tests/notebooks/part/large.ipynb::Cell 1" in done.stdout
-    assert "MB, and may need 200 MB" in done.stdout
+    assert "MB, but the limit is 200 MB, which is all" in done.stdout
     kept = costs.read(Book(tmp_path))
     assert kept["part/small"].peak < 200_000_000 < kept["part/large"].peak
     assert all(0 < cost.seconds < 600 for cost in kept.values())

@@ -17,7 +17,7 @@ from nbval.plugin import IPyNbFile
 
 from bookbuild.errors import BookError
 from bookbuild.outputs import execute
-from bookbuild.outputs.execute import SECONDS_A_CELL, SECONDS_A_MESSAGE
+from bookbuild.outputs.execute import SECONDS_A_MESSAGE, SECONDS_PER_CELL
 from lnbook._build import FIGURE_SNAPSHOT
 from tests import conftest
 from tests.book.small_book import SmallBook
@@ -115,7 +115,7 @@ def test_nbval_waits_as_long_as_an_execution(request: pytest.FixtureRequest) -> 
     file = IPyNbFile.from_parent(request.session, path=path)
     cell = next(iter(file.collect()))
     conftest.pytest_itemcollected(cell)
-    assert request.config.getoption("nbval_cell_timeout") == SECONDS_A_CELL
+    assert request.config.getoption("nbval_cell_timeout") == SECONDS_PER_CELL
     assert request.config.getoption("nbval_kernel_startup_timeout") == SECONDS_A_MESSAGE
     assert cell.output_timeout == SECONDS_A_MESSAGE
 
@@ -132,10 +132,10 @@ def test_a_slow_machine_has_time_for_a_cell_and_for_what_it_prints(
             raise CellTimeoutError("too slow")
 
     monkeypatch.setattr(execute, "NotebookClient", Slow)
-    with pytest.raises(BookError, match=f"ran longer than {SECONDS_A_CELL} s"):
+    with pytest.raises(BookError, match=f"ran longer than {SECONDS_PER_CELL} s"):
         execute.execute(small.book, small.book.chapters[0])
     assert waits == {
-        "timeout": SECONDS_A_CELL,
+        "timeout": SECONDS_PER_CELL,
         "startup_timeout": SECONDS_A_MESSAGE,
         "iopub_timeout": SECONDS_A_MESSAGE,
     }

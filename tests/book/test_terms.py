@@ -20,7 +20,7 @@ NOT_DEMANDED = {
     "rank": "is also a verb, and a position in an order",
     "reference": "also means a cited work",
 }
-LONGEST = 60  # words of a definition
+LONGEST = 60  # words in a definition
 
 
 def text_of(chapter: Chapter) -> str:

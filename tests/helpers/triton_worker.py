@@ -52,7 +52,7 @@ class Worker:
 def serve() -> None:
     """Answer calls until the input ends."""
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # keep what a kernel prints out of the answers
+    os.dup2(2, 1)  # keep a kernel's printed output from mixing with the answers
     while True:
         try:
             name, args, kwargs = pickle.load(calls)

@@ -623,7 +623,7 @@ print(len(caught), caught[0].message, caught[0].filename == __file__ if "__file_
     assert found[0] == found[1]
     assert found[3] == found[4]
     assert found[2] == found[5] == "True"
-    assert found[6].startswith("1 lnbook: fused norms run as torch operations")
+    assert found[6].startswith("1 lnbook: fused norms fall back to slower torch operations")
     assert "need Numba" in found[6]
 
 

@@ -265,10 +265,10 @@ def test_a_right_answer_passes(verdict: Verdict) -> None:
 
 
 WRONG = [
-    (one.check_mean(6), "middle between"),
+    (one.check_mean(6), "midpoint between"),
     (one.check_variance(34), "mean of the squares"),
     (one.check_normalized(None), "still missing"),
-    (one.check_normalized([-3 / 19, -1 / 19, -1 / 19, 5 / 19], eps=16), "outside the root"),
+    (one.check_normalized([-3 / 19, -1 / 19, -1 / 19, 5 / 19], eps=16), "outside the square root"),
     (one.check_normalized([-1, -1 / 3, -1 / 3, 5 / 3], eps=16), "left out epsilon"),
     (one.check_layer_norm(layer_norm("unbiased")), "H - 1"),
     (one.check_layer_norm(layer_norm("columns")), "each column"),
@@ -280,7 +280,7 @@ WRONG = [
     (one.check_layer_norm(layer_norm("no keepdims in squares")), "line up with the columns"),
     (one.check_layer_norm(layer_norm("no keepdims in squares of mean only")), "keepdims=True."),
     (one.check_layer_norm(layer_norm("bare")), "leaves out gamma and beta"),
-    (one.check_layer_norm(layer_norm("outside")), "outside the root"),
+    (one.check_layer_norm(layer_norm("outside")), "outside the square root"),
     (one.check_layer_norm(layer_norm("beta")), "multiplies beta by gamma"),
     (one.check_changed(own_place), "miss some outputs"),
     (one.check_axes("P", "N"), "along L change"),
@@ -348,7 +348,7 @@ WRONG = [
     (three.check_half(in_float32("scaled bias")), "multiplies the bias by the weight"),
     (three.check_half(in_float32("variance")), "ordinary rows, the output is far off. Check"),
     (three.check_half(in_float32("no epsilon")), "constant row, the variance is 0"),
-    (three.check_half(in_float32("outside")), "epsilon outside the root"),
+    (three.check_half(in_float32("outside")), "epsilon outside the square root"),
     (three.check_half(in_float32("tiny")), "leaves out epsilon"),
     (three.check_half(in_float32("one pass")), "Subtract the mean before you square"),
     (three.check_half(in_float32("larger")), "Where do you add epsilon?"),

@@ -115,7 +115,7 @@ def test_only_the_first_is_reported() -> None:
 
 
 def test_the_gradient_of_an_input_belongs_to_the_module_that_computed_it() -> None:
-    def outside(x: Tensor) -> Tensor:  # epsilon outside the root: an infinite slope at 0
+    def outside(x: Tensor) -> Tensor:  # epsilon outside the square root: an infinite slope at 0
         return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True).sqrt() + 1e-5)
 
     model = nn.Sequential(nn.Linear(4, 4), Formula(outside), nn.Linear(4, 2))

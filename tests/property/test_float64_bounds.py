@@ -10,10 +10,10 @@ it: with n values in a group, r its reciprocal deviation, and u half a unit in t
     dgamma  K u sum |dy| max|xhat|                the sum runs over all entries with this gain
     dbeta   K u sum |dy|
 
-Sums of n values lose at most n u of the sum of their sizes; K includes that, the roundings of about
-ten operations, and the factor 8 by which a mean may exceed the deviation before it's subtracted
-twice (`lnbook.functional.layer_norm_function`). Float16 and bfloat16 are computed in float32 and
-rounded once, so their u enters only the last rounding.
+A sum of n values has an error of at most n u times the sum of their magnitudes; K covers that, the
+rounding errors of about ten operations, and the factor 8 by which a mean may exceed the deviation
+before it's subtracted twice (`lnbook.functional.layer_norm_function`). Float16 and bfloat16 are
+computed in float32 and rounded once, so their u enters only the last rounding.
 
 PyTorch's kernel, which is LayerNorm's implementation "native", subtracts the mean once: there
 max|xhat| becomes max|xhat| + r max|x|. So does the reference, which is the limit if the norm itself

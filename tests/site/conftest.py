@@ -45,7 +45,7 @@ def html() -> Path:
 
 @pytest.fixture(scope="session")
 def site(html: Path) -> Iterator[str]:
-    """The site's URL, served the way a web host does."""
+    """The URL of the site, served as a web host would serve it."""
     with serve(html) as address:
         yield address
 

@@ -16,7 +16,7 @@ PERFORMANCE = {"mobile": 95, "desktop": 99}
 # constant by which it slows the processor down was chosen for these
 # (https://github.com/GoogleChrome/lighthouse/blob/main/docs/throttling.md). Two quiet cores, on
 # which every page reaches its target, gave 1700 to 2600; the same cores at a third of their speed
-# gave 290 to 1600, and took up to 20 points off pages that otherwise have 100.
+# gave 290 to 1600, and took up to 20 points off pages that otherwise score 100.
 FAST_HOST = 1500
 ENOUGH_RUNS = 3  # before a page fails: a single run may have hit a busy moment
 

@@ -1,7 +1,7 @@
 """Every page on a phone: it passes axe's rules, and nothing is cut off.
 
 Every formula, code cell and table either fits or visibly scrolls, on a narrow phone and on a
-slightly wider one; for that, the open page is resized.
+slightly wider one, to which the open page is resized.
 """
 
 import pytest

@@ -1,7 +1,7 @@
 """Time lnbook's CPU kernels next to PyTorch's: `make measure NAME=practice/cpu_kernel/targets`.
 
-Everything at one size is timed in turn in one process. Numbers are relative to PyTorch's LayerNorm;
-for RMSNorm, divide the numbers for `F.rms_norm` by ours.
+For each size, everything is timed in turn in a single process. Numbers are relative to PyTorch's
+LayerNorm; for RMSNorm, divide the numbers for `F.rms_norm` by ours.
 """
 
 from collections.abc import Callable

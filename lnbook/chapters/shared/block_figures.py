@@ -130,7 +130,7 @@ def _face(axes: Axes, corners: Sequence[NDArray[np.float64]], *, colored: bool) 
 
 
 def moved(panels: Mapping[str, ArrayLike], changed: tuple[int, int, int]) -> Figure:
-    """Draw which outputs of a layer changed when one entry of its input changed.
+    """Show which outputs of a layer changed when one entry of its input changed.
 
     Args:
         panels: a title and a boolean array of shape `(N, L, D)` for each panel, drawn as N grids

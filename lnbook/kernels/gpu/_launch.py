@@ -39,7 +39,7 @@ INTERPRETED_PROGRAMS = 4
 
 
 class _Missing:
-    """A kernel on a machine without Triton, which can only be imported."""
+    """A stand-in for a kernel on a machine without Triton: it can be imported but not called."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -41,7 +41,7 @@ def _pair_mistakes(pair: Array, what: str) -> dict[str, Array]:
         f"{what} is centered, but not yet divided by the standard deviation.": deviations,
         f"{what} is divided by the variance. Divide by its square root.": deviations
         / (variance + EPS),
-        f"{what} has eps outside the root. Add it to the variance.": (
+        f"{what} has eps outside the square root. Add it to the variance.": (
             deviations / (np.sqrt(variance) + EPS)
         ),
     }
@@ -86,10 +86,12 @@ def _slope_mistakes(d: float, eps: float) -> dict[str, float]:
     root = float(np.sqrt(d**2 + eps))
     return {
         "You treated the square root as a constant. It depends on d, too.": 1 / root,
-        "That's the second term of the product rule alone. The first is 1 over the root.": (
+        "That's the second term of the product rule alone. The first is 1 over the square root.": (
             -(d**2) / root**3
         ),
-        "The two terms have opposite signs: the root grows with d.": 1 / root + d**2 / root**3,
+        "The two terms have opposite signs: the square root grows with d.": (
+            1 / root + d**2 / root**3
+        ),
         "The exponent is off: the derivative of u to the power -1/2 has the exponent -3/2.": (
             eps / root**2
         ),
@@ -126,7 +128,7 @@ def check_slope(function: Callable[[float, float], Any]) -> str:
             f"{float(number):.4f}.",
             tolerance=1e-6,
         )
-    return "At d = 0 it's 1 over the root of eps: 316 with the default, the most it can be."
+    return "At d = 0 it's 1 over the square root of eps: 316 with the default, the most it can be."
 
 
 CHOICES = ("better", "worse", "about the same")
@@ -185,10 +187,9 @@ def _mean_mistakes(validation: Array, test: Array) -> dict[str, Array]:
     return {
         "Your mean is for the rate that is best on the test images. "
         "Choose the rate that is best on the validation images.": test.mean(1).max(),
-        "Your mean takes the best test result of each seed, so you chose by the test images.": (
-            test.max(0).mean()
-        ),
-        "You chose a rate for each seed. Choose one rate for all, by its mean.": (
+        "Your mean takes the best test result of each seed, so you chose based on the test "
+        "images.": test.max(0).mean(),
+        "You chose a rate for each seed. Choose one rate for all seeds, based on its mean.": (
             best_of_each_seed.mean()
         ),
         "Your mean is for the validation images. Report the test images.": (
@@ -202,9 +203,8 @@ def _spread_mistakes(best: Array, test: Array) -> dict[str, Array]:
     return {
         "Your spread divides by n. These few runs are a sample, so divide by n - 1, "
         "with ddof=1.": best.std(),
-        "That's the standard error, the spread of the mean. Don't divide by the root of n.": (
-            best.std(ddof=1) / np.sqrt(best.size)
-        ),
+        "That's the standard error, the spread of the mean. Don't divide by the square root of "
+        "n.": best.std(ddof=1) / np.sqrt(best.size),
         "That's the variance. Take its square root.": best.var(ddof=1),
         "Your spread is over all rates. Report only the chosen one.": test.std(ddof=1),
     }
@@ -223,7 +223,8 @@ def check_report(function: Callable[[Array, Array], tuple[float, float]]) -> str
 
     Example:
         >>> check_report(lambda validation, test: (test.max(0).mean(), test.max(0).std(ddof=1)))
-        Not yet. Your mean takes the best test result of each seed, so you chose by the test images.
+        Not yet. Your mean takes the best test result of each seed, so you chose based on the test \
+images.
     """
     validation, test = _runs()
     with running():

@@ -35,11 +35,11 @@ WEIGHTS, ORDER, PROBE = range(1, 4)  # what a seed is used for; lnbook.data.digi
 def network(
     norm: str, seed: int = 0, depth: int = 2, start: str = "torch", eps: float = 1e-5
 ) -> nn.Sequential:
-    """Build a network for digits: `depth` times linear, norm and ReLU, then a linear layer.
+    """Build a network for digits: linear, norm, ReLU, repeated `depth` times, then a linear layer.
 
     Args:
         norm: "none", "LN", "GN" (8 groups) or "BN".
-        seed: seed of the weights, which are the same for every norm.
+        seed: seed for the weights, which are the same for every norm.
         depth: number of hidden layers of 64 features.
         start: "torch" for PyTorch's default weights; "he" for weights 6 ** 0.5 times as large,
             with a variance of 2 / 64, and biases of 0 (He et al. 2015).

@@ -72,7 +72,7 @@ class SignedMean(nn.Module):
     Args:
         channels: the size of the second dimension of the input.
         side: height and width of the input.
-        rng: the generator of the signs.
+        rng: the generator for the signs.
 
     Example:
         >>> SignedMean(2, 4, np.random.default_rng(0))(torch.ones(3, 2, 4, 4)).shape
@@ -140,7 +140,7 @@ def convnet(kind: str, head: str = "pooled", seed: int = 0) -> nn.Sequential:
         head: what the linear layer sees: "pooled", the mean of each channel over all pixels;
             "signed", the same after multiplying each pixel by a fixed random sign; or "flat",
             every number of the map.
-        seed: the seed of the weights.
+        seed: the seed for the weights.
 
     Returns:
         A model in float64, from `(N, 1, 8, 8)` to `(N, 10)`.
@@ -228,7 +228,7 @@ def train(
     Args:
         kind: the norm, one of `KINDS`.
         head: "pooled", "signed" or "flat", as for `convnet`.
-        seed: the seed of the weights and batches.
+        seed: the seed for the weights and batches.
         steps: number of batches.
         lr: the learning rate.
         every: number of steps between tests; 0 to test only once, at the end.

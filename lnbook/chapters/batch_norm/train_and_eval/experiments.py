@@ -40,7 +40,7 @@ def digits_network(norm: str, seed: int = 0) -> nn.Sequential:
 
     Args:
         norm: "BatchNorm" or "LayerNorm".
-        seed: seed of the initial weights.
+        seed: seed for the initial weights.
 
     Returns:
         A model in float64, from `(N, 64)` to `(N, 10)`.
@@ -70,7 +70,7 @@ def train_digits(
 
     Args:
         norm: "BatchNorm" or "LayerNorm".
-        seed: seed of the weights and the batches.
+        seed: seed for the weights and the batches.
         batch_size: images per batch.
         steps: number of training steps.
 
@@ -168,7 +168,7 @@ def changed_classes(
         training: whether the copy is in training mode.
         batch_size: a divisor of N.
         repeats: how many times to shuffle the examples, at least 2.
-        seed: seed of the shuffles.
+        seed: seed for the shuffles.
 
     Returns:
         The fraction of examples that don't get the same class every time.
@@ -266,7 +266,7 @@ def accuracy_by_momentum(
 
     Args:
         momenta: the weight :math:`m` of the last batch, or None for the mean of all batches.
-        seed: seed of the weights and the batches.
+        seed: seed for the weights and the batches.
         batch_size: images per batch, at least 2.
         steps: number of training steps.
         every: number of steps between evaluations, at least 1.

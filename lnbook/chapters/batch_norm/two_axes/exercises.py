@@ -96,8 +96,8 @@ def _rare_feature_mistakes(count: int, ones: int) -> dict[str, float]:
         ),
         "The ones are above the mean, so their output is positive.": -_of_ones(count, ones),
         "You divided by the variance. Divide by its square root.": (1 - p) / variance,
-        "You divided by the root of the unbiased variance. BatchNorm divides the sum of squares "
-        "by N, not by N - 1.": _of_ones(count, ones) * float(np.sqrt((count - 1) / count)),
+        "You divided by the square root of the unbiased variance. BatchNorm divides the sum of "
+        "squares by N, not by N - 1.": _of_ones(count, ones) * float(np.sqrt((count - 1) / count)),
         "This is the deviation from the mean. Divide it by the standard deviation.": 1 - p,
         "You didn't subtract the mean.": 1 / float(np.sqrt(variance)),
         "You used p as the variance, but it's the mean of the squares. Subtract the square of "

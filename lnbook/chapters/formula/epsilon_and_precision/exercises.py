@@ -108,7 +108,10 @@ def check_merge(merge: Merge) -> str:
             tolerance=1e-6,
         )
     given = (*_statistics(LARGE_PARTS[0]), *_statistics(LARGE_PARTS[1]))
-    cancels = "It's right on paper, but it cancels. Use only the difference of the means."
+    cancels = (
+        "It's right on paper, but it suffers from cancellation. Use only the difference of the "
+        "means."
+    )
     judge(_merged(merge, given), np.array(_right(*given)), {}, otherwise=cancels, tolerance=1e-6)
     return "Mean and total are right, for parts of different sizes and large values."
 
@@ -166,7 +169,7 @@ WHICH_EPS_MISTAKES: dict[str, Any] = {
     "That's what the row was divided by. Square it, then subtract the variance.": (
         np.sqrt(UNDER_ROOT)
     ),
-    "That eps would go outside the root. Square the divisor before you subtract.": (
+    "That eps would go outside the square root. Square the divisor before you subtract.": (
         np.sqrt(UNDER_ROOT) - WHICH_ROW.std()
     ),
     "You subtracted the unbiased variance. Divide by H = 4, not by 3.": (
@@ -206,9 +209,9 @@ HALF_GAPS = np.array([2.0**-24, 2.0**-11, 2.0**-8])
 REACH_MISTAKES: dict[str, Array] = {
     "You used the gap after 1. u is half of it.": (2 * HALF_GAPS) ** -0.5,
     "You doubled the gap. u is half of it.": (4 * HALF_GAPS) ** -0.5,
-    "That's where the square of the mean is that large. Take the root.": 1 / HALF_GAPS,
+    "That's where the square of the mean is that large. Take the square root.": 1 / HALF_GAPS,
     "You took u itself. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS,
-    "That's the root of u. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS**0.5,
+    "That's the square root of u. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS**0.5,
     "You swapped float16 and bfloat16. bfloat16 has fewer digits.": HALF_GAPS[[0, 2, 1]] ** -0.5,
 }
 

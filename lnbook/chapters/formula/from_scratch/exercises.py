@@ -136,7 +136,7 @@ def check_wrong_by_hand(
             {
                 "this is the right output. Divide by H - 1 = 1 in the variance.": 2 * xhat + 1,
                 "this is the normalized row. Apply gamma and beta.": small,
-                "you divided by the variance. Divide by its root.": xhat + 1,
+                "you divided by the variance. Divide by its square root.": xhat + 1,
                 "this module applies gamma first, then beta.": 2 * (small + 1),
             },
         ),
@@ -160,7 +160,7 @@ def check_wrong_by_hand(
 
 NOTICED = (np.sqrt(3.0) - 1.0) / 2.0
 NOT_NOTICED: dict[str, float] = {
-    "This is the variance. Take its root.": NOTICED**2,
+    "This is the variance. Take its square root.": NOTICED**2,
     "You left out the term from 1 / (1 + eps / sigma), which has the opposite sign.": 0.5**0.5,
     "To first order, the difference is zero here. Set it equal to the tolerance.": 0.5,
     "Check the square root: sqrt(1 + t) is about 1 + t / 2, not 1 + t.": (5**0.5 - 1) / 2,
@@ -179,7 +179,7 @@ def check_when_noticed(sigma: Any = None) -> str:
 
     Example:
         >>> check_when_noticed(sigma=0.134)
-        Not yet. This is the variance. Take its root.
+        Not yet. This is the variance. Take its square root.
     """
     judge(
         as_array(sigma, (), "Your sigma"),
@@ -225,13 +225,12 @@ def _mistakes_2d(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> dict[st
         "It ignores beta.": xhat * w,
         "It adds beta before it multiplies by gamma. Multiply first.": (xhat + b) * w,
         "It ignores its argument eps.": _normalized(x, (1,), 1e-5) * w + b,
-        "It adds eps outside the root. Add it to the variance, then take the root.": (
-            deviations / (v.sqrt() + eps) * w + b
-        ),
+        "It adds eps outside the square root. Add it to the variance, then take the "
+        "square root.": deviations / (v.sqrt() + eps) * w + b,
         "It divides by C - 1 in the variance. LayerNorm divides by C.": (
             deviations / torch.sqrt(x.var(1, keepdim=True) + eps) * w + b
         ),
-        "It divides by the variance. Divide by the root of the variance plus eps.": (
+        "It divides by the variance. Divide by the square root of the variance plus eps.": (
             deviations / (v + eps) * w + b
         ),
     }
@@ -315,7 +314,7 @@ def _check_values(y: Tensor, layer: nn.Module, x: Tensor, eps: float) -> None:
     weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
     right = _normalized(x, (1,), eps) * weight[:, None, None] + bias[:, None, None]
     if 1e-9 < (y - right).abs().max() <= 1e-5:
-        raise NotYet("That's right to 32-bit precision only. Keep the dtype of x.")
+        raise NotYet("That's right only to 32-bit precision. Keep the dtype of x.")
     if torch.allclose(y, right.permute(0, 2, 3, 1).reshape(x.shape)):
         raise NotYet("You moved the channels back with reshape or view. Use permute.")
     mistakes = _mistakes_2d(x, weight, bias, eps) if x.shape[1] == x.shape[3] else {}

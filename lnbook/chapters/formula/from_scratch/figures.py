@@ -15,7 +15,7 @@ __all__ = ["caught"]
 
 
 def caught(results: ArrayLike, modules: Sequence[str], tests: Sequence[str]) -> Figure:
-    """Draw which test catches which module.
+    """Show which test catches which module.
 
     Args:
         results: booleans, a row for each module and a column for each test: True if the test

@@ -155,7 +155,7 @@ def plane(panels: Mapping[str, ArrayLike]) -> Figure:
 
 
 def invariances(table: ArrayLike, changes: Sequence[str], methods: Sequence[str]) -> Figure:
-    """Draw which methods ignore which changes to the weights and the data.
+    """Show which methods ignore which changes to the weights and the data.
 
     Args:
         table: True where the output of a method stays the same, shape `(changes, methods)`.

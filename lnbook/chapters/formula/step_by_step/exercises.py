@@ -43,7 +43,7 @@ VARIANCE_MISTAKES: dict[str, Any] = {
 
 XHAT_MISTAKES: dict[str, Any] = {
     "You divided by the variance. Divide by its square root.": DEVIATIONS / ROW.var(),
-    "You divided by the root of the unbiased variance. Use 1/H, not 1/(H - 1).": (
+    "You divided by the square root of the unbiased variance. Use 1/H, not 1/(H - 1).": (
         DEVIATIONS / ROW.std(ddof=1)
     ),
     "You divided without subtracting the mean first.": ROW / ROW.std(),
@@ -101,18 +101,18 @@ def _undo_mistakes(
     """The rows that common mistakes return instead of x."""
     xhat, root = (y - beta) / gamma, np.sqrt(variance + eps)
     return {
-        "It leaves eps out. LayerNorm divided by the root of variance + eps.": (
+        "It leaves eps out. LayerNorm divided by the square root of variance + eps.": (
             xhat * np.sqrt(variance) + mean
         ),
-        "It adds eps outside the root.": xhat * (np.sqrt(variance) + eps) + mean,
+        "It adds eps outside the square root.": xhat * (np.sqrt(variance) + eps) + mean,
         "It uses a fixed eps of 1e-5. Use the argument.": xhat * np.sqrt(variance + EPS) + mean,
-        "It multiplies by the variance. Take the root of variance + eps first.": (
+        "It multiplies by the variance. Take the square root of variance + eps first.": (
             xhat * (variance + eps) + mean
         ),
         "It divides by gamma before it subtracts beta. Beta was added last, so it goes first.": (
             (y / gamma - beta) * root + mean
         ),
-        "It adds the mean before it multiplies by the root. Do it the other way around.": (
+        "It adds the mean before it multiplies by the square root. Do it the other way around.": (
             (xhat + mean) * root
         ),
         "It ignores gamma and beta.": y * root + mean,
@@ -123,7 +123,7 @@ def _undo_mistakes(
         ),
         "It doesn't add the mean back.": xhat * root,
         "It returns the normalized row. Undo steps 1 to 4 as well.": xhat,
-        "It divides by the root. LayerNorm did that already; multiply.": xhat / root + mean,
+        "It divides by the square root. LayerNorm did that already; multiply.": xhat / root + mean,
     }
 
 
@@ -152,7 +152,7 @@ def check_undo(function: Undo) -> str:
         told = f"y had the shape {shape}"
         answer = as_array(run_answer(function, *given, context=told), shape, "What you return")
         if 1e-9 < np.abs(answer - x).max() < 1e-5:
-            raise NotYet("That's right to 32-bit precision only. Compute in float64.")
+            raise NotYet("That's right only to 32-bit precision. Compute in float64.")
         otherwise = f"For y of shape {shape} and eps={eps} it doesn't return x."
         judge(answer, x, _undo_mistakes(*given), otherwise=otherwise)
     return "Your function recovers every row."
@@ -169,7 +169,9 @@ SCALED_EPS_MISTAKES: dict[str, float] = {
     "You multiplied by a. Which row does eps affect less, the large one or the small one?": (
         EPS * SCALE
     ),
-    "You divided by the root of a. The variance grows with the square of a.": EPS / SCALE**0.5,
+    "You divided by the square root of a. The variance grows with the square of a.": (
+        EPS / SCALE**0.5
+    ),
     "You divided by the square of 107. The row is a * [1, 2, 3, 4] + b. What is a?": EPS / 107**2,
     "You divided by 107. The row is a * [1, 2, 3, 4] + b. What is a?": EPS / 107,
     "With an eps of 0, the outputs would differ, if only in the tenth decimal.": 0.0,
@@ -209,13 +211,15 @@ SLIP_LINES = {
 }
 SIGMA_MISTAKES: dict[str, Any] = {
     "This is the published value. What's the average of the three squared deviations?": 2.63,
-    "This is the variance. Take its root.": SLIP_ROW.var(),
+    "This is the variance. Take its square root.": SLIP_ROW.var(),
     "This divides by H - 1. LayerNorm divides by H = 3.": SLIP_ROW.std(ddof=1),
-    "This is the root of the sum. Divide the sum by 3 first.": SLIP_ROW.std() * 3**0.5,
+    "This is the square root of the sum. Divide the sum by 3 first.": SLIP_ROW.std() * 3**0.5,
 }
 MEAN_SQUARE_MISTAKES: dict[str, Any] = {
     "This is the sum of the squares. Divide it by 3.": (PUBLISHED**2).sum(),
-    "This is the root of the mean square. Leave the root out.": (PUBLISHED**2).mean() ** 0.5,
+    "This is the square root of the mean square. Leave the square root out.": (
+        (PUBLISHED**2).mean() ** 0.5
+    ),
     "Use the values printed in line (d), not the right ones.": 1.0,
     "This is the mean of the values. Square them first.": PUBLISHED.mean(),
 }
@@ -243,7 +247,7 @@ def check_slip(
         SLIP_ROW.std(),
         SIGMA_MISTAKES,
         otherwise="That's the line, but your sigma is off. Average the squared deviations, then "
-        "take the root.",
+        "take the square root.",
         tolerance=TOLERANCE,
     )
     judge(

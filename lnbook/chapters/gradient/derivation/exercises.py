@@ -183,7 +183,7 @@ def _dx_mistakes(dy: Array, x: Array, weight: Array, eps: float) -> dict[str, Ar
             dx_of(g, x, eps, rms=True, mean_term=1.0)
         ),
         "Your dx is LayerNorm's. RMSNorm doesn't center x.": dx_of(g, x, eps),
-        "Your dx is missing the xhat term: the root depends on x too.": (
+        "Your dx is missing the xhat term: the square root depends on x too.": (
             dx_of(g, x, eps, rms=True, xhat_term=0.0)
         ),
         "Your dx leaves the weight out. Start from g = weight * dy.": dx_of(dy, x, eps, rms=True),

@@ -16,8 +16,8 @@ RATE, DECAY = 0.1, 5e-4
 DEGREES, STEPS = math.degrees(math.sqrt(2 * RATE * DECAY)), 1 / (4 * RATE * DECAY)
 DEGREE_MISTAKES = {
     "That's in radians. Multiply by 180/pi.": math.radians(DEGREES),
-    "You left out the root.": math.degrees(2 * RATE * DECAY),
-    "You left out the 2 under the root.": math.degrees(math.sqrt(RATE * DECAY)),
+    "You left out the square root.": math.degrees(2 * RATE * DECAY),
+    "You left out the 2 under the square root.": math.degrees(math.sqrt(RATE * DECAY)),
     "You used the decay without the learning rate.": math.degrees(math.sqrt(2 * DECAY)),
 }
 STEP_MISTAKES = {
@@ -49,7 +49,7 @@ def check_recipe(degrees: Any = None, steps: Any = None) -> str:
         as_array(degrees, (), "Your angle"),
         np.array(DEGREES),
         {text: np.array(wrong) for text, wrong in DEGREE_MISTAKES.items()},
-        otherwise="Find 2 * rate * decay, then its root.",
+        otherwise="Find 2 * rate * decay, then its square root.",
         tolerance=0.0035,
     )
     judge(
@@ -63,16 +63,15 @@ def check_recipe(degrees: Any = None, steps: Any = None) -> str:
 
 
 DECAYS: dict[str, Callable[[float, float, float], float]] = {
-    "It leaves the decay as it was, so the angle falls only by the root of the factor.": (
+    "It keeps the old decay, so the angle falls only by the square root of the factor.": (
         lambda lr, decay, factor: decay
     ),
     "It divides the decay by the square of the factor. "
     "The learning rate has already contributed one factor.": (
         lambda lr, decay, factor: decay / factor**2
     ),
-    "It divides the decay by the root of the factor. Which power of the angle is rate * decay?": (
-        lambda lr, decay, factor: decay / factor**0.5
-    ),
+    "It divides the decay by the square root of the factor. "
+    "Which power of the angle is rate * decay?": (lambda lr, decay, factor: decay / factor**0.5),
     "It raises the decay. That keeps rate * decay as it was, and with it the angle.": (
         lambda lr, decay, factor: decay * factor
     ),
@@ -92,7 +91,7 @@ def check_new_decay(function: Callable[[float, float, float], Any]) -> str:
 
     Example:
         >>> check_new_decay(lambda lr, decay, factor: decay)
-        Not yet. It leaves the decay as it was, so the angle falls only by the root of the factor.
+        Not yet. It keeps the old decay, so the angle falls only by the square root of the factor.
     """
     for lr, decay, factor in ((0.2, 0.01, 10.0), (0.03, 0.5, 4.0)):
         context = f"for lr={lr}, decay={decay}, factor={factor}"

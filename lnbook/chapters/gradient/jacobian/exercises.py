@@ -33,7 +33,7 @@ EIGENVALUE_MISTAKES: dict[str, Array] = {
     "One eigenvalue is 0: its eigenvector is the row of ones.": np.array(
         [0.1875, 0.25, 0.25, 0.25]
     ),
-    "r is the root of 1 / (v + eps). You left out the root.": EIGENVALUES / 4.0,
+    "r is the square root of 1 / (v + eps). You left out the square root.": EIGENVALUES / 4.0,
 }
 
 

@@ -171,7 +171,7 @@ def share_left(place: str, p: float, steps: int, seed: int = 0, features: int = 
             "state".
         p: the probability of dropping a feature.
         steps: the number of steps.
-        seed: the seed of starts, masks and content.
+        seed: the seed for starts, masks and content.
         features: the number of features.
 
     Returns:

@@ -58,7 +58,7 @@ def carry(variant: str, forget_bias: float, seed: int = 0, steps: int = 200) -> 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
         forget_bias: what is added to the forget gate.
-        seed: the seed of weights, inputs and first states.
+        seed: the seed for weights, inputs and first states.
         steps: the number of steps, at least 0.
 
     Returns:
@@ -128,7 +128,7 @@ def spread_over_batch(sequences: Tensor, gain: float = 0.1, seed: int = 0) -> Sp
     Args:
         sequences: inputs, float64 of shape `(L, N, D)`.
         gain: :math:`\gamma`, the same for all features.
-        seed: the seed of the weights.
+        seed: the seed for the weights.
 
     Returns:
         The standard deviations at every step.

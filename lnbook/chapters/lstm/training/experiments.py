@@ -108,7 +108,7 @@ def adding(seed: int = 0, length: int = 50) -> Task:
     """Return the adding problem: new sequences in each batch, and 500 test sequences.
 
     Args:
-        seed: the seed of the sequences.
+        seed: the seed for the sequences.
         length: steps per sequence, L, at least 2.
 
     Raises:
@@ -135,7 +135,7 @@ def digits(seed: int = 0, form: str = "pixels") -> Task:
     """Return the digits, read one pixel per step: 1197 training images and 450 test images.
 
     Args:
-        seed: the seed of the split and of the order of the images.
+        seed: the seed for the split and for the order of the images.
         form: "pixels" for just the pixel, from 0 to 1; "binary" for 1 where it is above 0;
             "with a constant" for the pixel and, as a second feature, 1 at every step.
 
@@ -241,7 +241,7 @@ def train(
         lr: the learning rate.
         gain: initial value of the gains of the norms.
         forget_bias: initial value of the biases of the forget gates.
-        seed: the seed of the weights.
+        seed: the seed for the weights.
         steps: the number of updates.
         hidden: features of the states.
         batch_size: sequences per batch.

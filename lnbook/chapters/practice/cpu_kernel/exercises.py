@@ -51,8 +51,8 @@ def check_passes(formula: Any = None, kernel: Any = None) -> str:
         otherwise="kernel: count the trips to memory, not those to the cache.",
     )
     return (
-        "Six times less to move, not counting what stores read. If memory is the limit, that's "
-        "about what can be gained."
+        "A sixth of the memory traffic, not counting what stores read. If memory is the "
+        "bottleneck, the kernel can be about six times as fast."
     )
 
 
@@ -78,9 +78,8 @@ RMS_MISTAKES: dict[str, Callable[[Array, Array, float], Array]] = {
         lambda x, w, eps: x / (np.sqrt((x**2).mean(1, keepdims=True)) + eps) * w
     ),
     "It leaves out eps.": lambda x, w, eps: _rms(x, w, 0.0),
-    "It divides by the root of the sum of squares. RMSNorm divides by the root of their mean.": (
-        lambda x, w, eps: x / np.sqrt((x**2).sum(1, keepdims=True) + eps) * w
-    ),
+    "It divides by the square root of the sum of squares. RMSNorm divides by the square root of "
+    "their mean.": (lambda x, w, eps: x / np.sqrt((x**2).sum(1, keepdims=True) + eps) * w),
     "It forgets the square root.": (
         lambda x, w, eps: x / ((x**2).mean(1, keepdims=True) + eps) * w
     ),

@@ -49,7 +49,7 @@ def check_launch(block: Any = None, masked: Any = None, parts: Any = None) -> st
     given = as_count(parts, "parts")
     mistakes = {
         PARTS // 2: "parts: twice that. Either you counted only one of the two parameters, or you "
-        "took bfloat16: sums are kept in float32.",
+        "assumed bfloat16: sums are kept in float32.",
         PARTS // 4: "parts: there are two parameters, and sums are kept in float32, 4 bytes each.",
         2 * PROGRAMS * BLOCK * 4: "parts: masked elements aren't stored.",
         PARTS // 4 // 2: "parts: that's a number of elements of one parameter. How many bytes?",
@@ -166,7 +166,9 @@ def check_shrinking(factor: Callable[[int, int, float, float], float]) -> str:
                 np.ones(4)
             ),
             "That's upside down: a variance that's too large makes the outputs smaller.": 1 / right,
-            "That's the square of it: outputs are divided by the root of the variance.": right**2,
+            "That's the square of it: outputs are divided by the square root of the variance.": (
+                right**2
+            ),
             "The kernel divides the sum of squares by the width, not by the size of the block.": (
                 deviation / np.sqrt((width * deviation**2 + more) / block)
             ),

@@ -58,13 +58,13 @@ def require_triton() -> None:
     """
     if triton is None:
         raise NoTritonError(
-            "This chapter can only be read here: its cells expected Triton, but it isn't "
-            'installed. It exists for Linux: pip install "lnbook[gpu]"'
+            "This chapter expected Triton to be installed, but it isn't, so it can only be read "
+            'here. On Linux, install it with: pip install "lnbook[gpu]"'
         )
     if not is_interpreted():
         raise NoTritonError(
-            "This cell expected to import Triton with TRITON_INTERPRET=1, but Triton has already "
-            "been imported without it. Restart the notebook, and run this cell first"
+            "This cell is expected to import Triton with TRITON_INTERPRET=1, but Triton has "
+            "already been imported without it. Restart the notebook, and run this cell first"
         )
 
 

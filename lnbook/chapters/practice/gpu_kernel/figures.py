@@ -59,7 +59,7 @@ def careless_scale(widths: ArrayLike, scales: ArrayLike) -> Figure:
 
 
 def programs(rows: int, width: int, block: int) -> Figure:
-    """Draw which program works on which elements of a matrix.
+    """Show which program works on which elements of a matrix.
 
     Args:
         rows: number of rows, one per program.
@@ -96,7 +96,7 @@ def programs(rows: int, width: int, block: int) -> Figure:
 
 
 def two_stages(rows: int, width: int, count: int, tile: int) -> Figure:
-    """Draw which program adds up what in the two stages of the parameter gradients.
+    """Show which program adds up what in the two stages of the parameter gradients.
 
     Args:
         rows: number of rows of gradients, which the programs of the first stage take in turn.

@@ -17,7 +17,7 @@ DEVICES = ("first", "second", "third", "fourth")
 
 
 def splits(owners: Mapping[str, ArrayLike], labels: list[str]) -> Figure:
-    """Draw which device has which entries of a batch, with one token framed.
+    """Show which device has which entries of a batch, with one token framed.
 
     Args:
         owners: for each panel, its title and the device of each entry: whole numbers from 0 to 3 of

@@ -57,7 +57,7 @@ def train_with_decay(
     Args:
         decayed: "nothing", "matrices" (those that decay by `decay_groups`) or "everything".
         weight_decay: the weight decay of these parameters.
-        seed: the seed of initial values and batches.
+        seed: the seed for initial values and batches.
         steps: how many updates.
 
     Returns:

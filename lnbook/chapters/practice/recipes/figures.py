@@ -35,7 +35,9 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
     """
     x = np.asarray(steps, dtype=float)
     if not 1 <= len(gains) <= 3:
-        raise ValueError(f"gains_over_training: expected 1 to 3 ways, but got {len(gains)}")
+        raise ValueError(
+            f"gains_over_training: expected gains for 1 to 3 training methods, but got {len(gains)}"
+        )
     figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
     axes.axhline(1.0, color=MUTED, linewidth=0.9)

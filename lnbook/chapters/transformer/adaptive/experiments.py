@@ -258,7 +258,7 @@ def train(
 
     Args:
         variant: a name in `VARIANTS`.
-        seed: the seed of the weights and the batches.
+        seed: the seed for the weights and the batches.
         steps: the number of steps.
         lr: the learning rate.
         layers: the number of blocks.
@@ -317,7 +317,7 @@ def sample(
         model: a trained denoiser.
         y: classes, shape `(N,)`.
         start: the noise, shape `(N, 64)`; drawn with the seed if None.
-        seed: the seed of the noise.
+        seed: the seed for the noise.
         steps: the number of steps.
 
     Returns:
@@ -358,7 +358,7 @@ def first_gradients(model: Denoiser, seed: int = 0) -> Array:
 
     Args:
         model: a model with L blocks.
-        seed: the seed of the batch of 256 images.
+        seed: the seed for the batch of 256 images.
 
     Returns:
         Shape `(L,)`: for each block, the norm over the parameters of attention and feed-forward

@@ -75,7 +75,7 @@ def check_silent_branches(post: Any = None, pre: Any = None, pre_final: Any = No
 VARIANCE_MISTAKES: dict[str, Callable[[int, float], float]] = {
     "The stream starts with a variance of 1. Add it.": lambda k, v: k * v,
     "Variances add up, standard deviations don't.": lambda k, v: (1 + k * v**0.5) ** 2,
-    "That's a standard deviation. Leave out the root.": lambda k, v: (1 + k * v) ** 0.5,
+    "That's a standard deviation. Leave out the square root.": lambda k, v: (1 + k * v) ** 0.5,
     "Each branch adds v to the variance. It doesn't multiply it by 1 + v.": (
         lambda k, v: (1 + v) ** k
     ),
@@ -94,7 +94,7 @@ FACTOR_MISTAKES: dict[str, Callable[[int], float]] = {
         lambda k: (1 + k) ** -0.5
     ),
 }
-"""Wrong formulas, by the message that each one should get."""
+"""Wrong formulas, keyed by the message for each."""
 
 
 @checker
@@ -330,4 +330,4 @@ PRE_MISTAKES: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Array]] = {
     "attn_mask isn't passed on to attention.": lambda r, x, _m, p: _pre(r, x, None, p),
     "key_padding_mask isn't passed on to attention.": lambda r, x, m, _p: _pre(r, x, m, None),
 }
-"""Outputs of wrong Pre-LN blocks, by the message that each one should get."""
+"""Outputs of wrong Pre-LN blocks, keyed by the message for each."""

@@ -49,7 +49,7 @@ LENGTH_MISTAKES: dict[str, LengthOf] = {
         lambda d, m, s, t: d + s**2 * t**2 * m * d**2 / 2
     ),
 }
-"""Wrong squared lengths, by the message that each one should get."""
+"""Wrong squared lengths, keyed by the message for each."""
 
 
 @checker
@@ -151,7 +151,7 @@ UPDATE_MISTAKES: dict[str, Callable[[Array], Array]] = {
     "It doesn't divide by the length of the stream. The question is about the share.": (
         lambda x: _lengths(x[1:] - x[:-1]).mean(-1)
     ),
-    "It returns shares of squared lengths. Take the roots.": (
+    "It returns shares of squared lengths. Take the square roots.": (
         lambda x: ((_lengths(x[1:] - x[:-1]) / _lengths(x[:-1])) ** 2).mean(-1)
     ),
     "It divides two means. Compute the share for each token first, then the mean over tokens.": (
@@ -165,7 +165,7 @@ UPDATE_MISTAKES: dict[str, Callable[[Array], Array]] = {
         lambda x: (_lengths(x[1:] - x[0]) / _lengths(x[0])).mean(-1)
     ),
 }
-"""Wrong sizes of updates, by the message that each one should get."""
+"""Wrong sizes of updates, keyed by the message for each."""
 
 
 @checker

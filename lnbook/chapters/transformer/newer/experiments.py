@@ -428,7 +428,7 @@ def build(
     Args:
         design: a name in `DESIGNS`.
         vocab_size: the number of different characters.
-        seed: the seed of the initial values.
+        seed: the seed for the initial values.
         layers: the number of blocks.
         dtype: the dtype of the parameters.
 
@@ -499,7 +499,7 @@ def train(
         layers: the number of blocks, of width 32.
         lr: the learning rate.
         steps: the number of steps.
-        seed: the seed of initial values and windows.
+        seed: the seed for initial values and windows.
         every: the number of steps between tests; 0 to test only at the end.
         decay: whether the learning rate falls linearly to zero.
         bfloat16: whether the matrices are rounded to bfloat16 after each step.

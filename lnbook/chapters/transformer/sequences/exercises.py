@@ -56,7 +56,7 @@ PADDING: dict[str, tuple[float, dict[str, float]]] = {
         },
     ),
 }
-"""The right answer to each question, and the wrong ones by the message that each should get."""
+"""The right answer to each question, and the wrong ones keyed by the message for each."""
 
 
 @checker
@@ -102,7 +102,7 @@ WORST_MISTAKES: dict[str, Callable[[float, float], float]] = {
         lambda mean, std: 1 - (std**2 + mean**2) / (2 * mean**2)
     ),
 }
-"""Wrong shares of real positions, by the message that each should get."""
+"""Wrong shares of real positions, keyed by the message for each."""
 
 
 @checker
@@ -320,7 +320,7 @@ CUMULATIVE_MISTAKES: dict[str, Callable[[Array, float], Array]] = {
         lambda x, eps: _cumulative(x, 0.0, outside=eps)
     ),
 }
-"""Wrong cumulative norms, by the message that each should get."""
+"""Wrong cumulative norms, keyed by the message for each."""
 
 
 @checker

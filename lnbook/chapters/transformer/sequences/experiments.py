@@ -221,7 +221,7 @@ def learn_coin_flips(
     Args:
         norm: the norm of the model, a name or a factory, as in `lnbook.transformer`.
         batch_size: sequences in a batch.
-        seed: the seed of the weights and coin flips.
+        seed: the seed for the weights and coin flips.
         steps: how many training steps.
 
     Returns:

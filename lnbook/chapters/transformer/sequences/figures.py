@@ -153,7 +153,7 @@ def company(outputs: Mapping[str, ArrayLike], constant: float) -> Figure:
 
 
 def reach(panels: Mapping[str, ArrayLike]) -> Figure:
-    """Draw which outputs change when one token of sentence 1 is replaced.
+    """Show which outputs change when one token of sentence 1 is replaced.
 
     Args:
         panels: for each model, its name and a boolean array of shape `(L, N, L)`, indexed by

@@ -122,7 +122,7 @@ PRE_MISTAKES: dict[str, Share] = {
         lambda s, a, k: s / (1 + k * a) ** 0.5
     ),
 }
-"""Wrong shares, by the message that each one should get."""
+"""Wrong shares, keyed by the message for each."""
 
 
 @checker
@@ -175,13 +175,13 @@ def _unigram(train: Integers, test: Integers, size: int) -> float:
 
 
 BIGRAM_MISTAKES: dict[str, Callable[[Integers, Integers, int], float]] = {
-    "It only counts single characters. Use the one before, too.": _unigram,
-    "It divides by the sums of the columns: that's the chance of the character before, given the "
-    "next one. Each row of the table should sum to 1.": partial(_bigram, axis=0),
-    "It divides by the sum of the whole table: that's the chance of the pair. Each row should "
-    "sum to 1.": partial(_bigram, axis=None),
-    "It reads the table the wrong way around: the row is the character before, and the column is "
-    "the next one.": lambda train, test, size: _bigram(train, test[::-1], size),
+    "It only counts single characters. Use the previous character, too.": _unigram,
+    "It divides by the sums of the columns, which gives the probability of the previous character, "
+    "given the next one. Each row of the table should sum to 1.": partial(_bigram, axis=0),
+    "It divides by the sum of the whole table, which gives the joint probability of the pair. "
+    "Each row should sum to 1.": partial(_bigram, axis=None),
+    "It reads the table the wrong way around: the row is the previous character, and the column "
+    "is the next one.": lambda train, test, size: _bigram(train, test[::-1], size),
     "The sign is wrong: a loss is minus the logarithm.": lambda *args: -_bigram(*args),
     "It takes the logarithm to base 2. The losses of this chapter are in nats.": lambda *args: (
         _bigram(*args) / np.log(2)
@@ -202,7 +202,7 @@ BIGRAM_MISTAKES: dict[str, Callable[[Integers, Integers, int], float]] = {
         lambda _train, test, size: _bigram(test, test, size)
     ),
 }
-"""Wrong losses, by the message that each one should get."""
+"""Wrong losses, keyed by the message for each."""
 
 
 @checker
@@ -281,7 +281,7 @@ SCHEDULE_MISTAKES: dict[str, Callable[[int, int, int], float]] = {
         lambda step, width, warm_up: width**-0.5 * min(step**-0.5, step / warm_up)
     ),
 }
-"""Wrong schedules, by the message that each one should get."""
+"""Wrong schedules, keyed by the message for each."""
 
 
 @checker

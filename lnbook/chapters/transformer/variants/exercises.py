@@ -66,7 +66,7 @@ SCALE_MISTAKES: dict[str, Callable[[int, float], float]] = {
     ),
     "That's exp(2g). Take the logarithm and divide by 2.": lambda n, p: (n - 1) * p / (1 - p),
 }
-"""Wrong formulas for how certain attention can get, by the message that each should get."""
+"""Wrong formulas for how certain attention can get, keyed by the message for each."""
 
 CORNERS = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
 XOR = np.array([False, True, True, False])

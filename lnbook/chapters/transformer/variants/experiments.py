@@ -105,7 +105,7 @@ def at_start(
     Args:
         variant: one of `VARIANTS`.
         depth: the number of blocks, L.
-        seed: the seed of inputs, targets and weights.
+        seed: the seed for inputs, targets and weights.
         scale: what the inputs are multiplied by.
         gain: what all weight matrices of the blocks are multiplied by.
 
@@ -215,7 +215,7 @@ def train_variant(
         layers: the number of blocks.
         lr: the learning rate.
         steps: how many training steps.
-        seed: the seed of initial values and windows.
+        seed: the seed for initial values and windows.
         start: `"pytorch"`, `"xavier"` or `"deepnorm"`: see `lnbook.chapters.shared.language_model`.
             DeepNorm always uses its own initialization, which is part of the method.
         dtype: the dtype of parameters and computation.
@@ -379,7 +379,7 @@ def xor_solved(
         norm: `"layer_norm"` or `"rms_norm"` (with eps 1e-5, without gain and bias), or `"none"`.
         runs: how many networks, each with its own initial values.
         steps: how many training steps.
-        seed: the seed of all initial values.
+        seed: the seed for all initial values.
 
     Returns:
         For each network, whether it classifies all four points correctly, shape `(runs,)`.

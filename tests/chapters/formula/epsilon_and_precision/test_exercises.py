@@ -46,7 +46,7 @@ TOLD = {
         (merge, RIGHT),
         (lambda *given: np.add(merge(*given), [5e-6, 0.0]), "the mean should be 4.6 and"),
         (lambda *given: np.add(merge(*given), [0.0, 5e-6]), "and the total 45.2, but"),
-        (merge_by_squares, "right on paper, but it cancels"),
+        (merge_by_squares, "right on paper, but it suffers from cancellation"),
     ],
     exercises.check_choose_eps: [
         (2.5e-7, RIGHT),
@@ -63,7 +63,7 @@ TOLD = {
         ((0.03 / 0.7746) ** 2 - 5e-4, RIGHT),
         (0.0015, "That's the variance plus eps"),
         (0.0387, "what the row was divided by"),
-        (0.0163692, "outside the root"),
+        (0.0163692, "outside the square root"),
         (0.00083333, "the unbiased variance"),
         (0.0005, "That's the variance of the row"),
         (1 / 3, "That's the variance of the output"),

@@ -184,7 +184,7 @@ TOLD = {
             returning(lambda _s, x, y: y.permute(0, 2, 3, 1).reshape(x.shape)),
             "back with reshape or view. Use permute",
         ),
-        (returning(lambda _s, _x, y: y.float()), "32-bit precision only"),
+        (returning(lambda _s, _x, y: y.float()), "only to 32-bit precision"),
     ],
 }
 

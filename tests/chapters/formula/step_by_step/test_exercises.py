@@ -37,7 +37,7 @@ TOLD = {
         ((5, 31.5), "This is the mean of the squares"),
         ((5, 6.52), "Your variance is off"),
         ((5, 6.5, (ROW - 5) / 6.5), "You divided by the variance"),
-        ((5, 6.5, (ROW - 5) / np.sqrt(26 / 3)), "root of the unbiased variance"),
+        ((5, 6.5, (ROW - 5) / np.sqrt(26 / 3)), "square root of the unbiased variance"),
         ((5, 6.5, ROW / np.sqrt(6.5)), "without subtracting the mean"),
         ((5, 6.5, ROW - 5), "These are the deviations"),
         ((5, 6.5, -NORMALIZED), "Your signs are flipped"),

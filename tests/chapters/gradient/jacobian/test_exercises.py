@@ -32,7 +32,7 @@ TOLD = {
         ([0, 0.0625, 0.25, 0.25], "part that gets removed"),
         ([0.25, 0.1875, 0.25, 0.25], "One eigenvalue is 0"),
         ([0, 0.25, 0.25, 0.25], "smaller than r"),
-        ([0, 0.046875, 0.0625, 0.0625], "You left out the root"),
+        ([0, 0.046875, 0.0625, 0.0625], "You left out the square root"),
         ([0, 0.195, 0.25, 0.25], "Find v and r first"),
     ],
     exercises.check_removed: [

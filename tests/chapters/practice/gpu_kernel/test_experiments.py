@@ -39,7 +39,7 @@ NO_TRITON = "import sys; sys.modules['triton'] = None\n"
 @pytest.mark.parametrize(
     ("before", "words"),
     [
-        (NO_TRITON, "This chapter can only be read here: its cells expected Triton, but it isn't"),
+        (NO_TRITON, "This chapter expected Triton to be installed, but it isn't, so it"),
         pytest.param(
             "import triton\n", "been imported without it. Restart the notebook", marks=needs_triton
         ),
