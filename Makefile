@@ -73,10 +73,10 @@ differences: $(READY) ## show how stored outputs differ from the last commit
 reproduce: $(READY) ## compare outputs under rounding noise and other code paths (an hour for all)
 	@$(RUN) bookbuild reproduce $(NAME) $(if $(SETTINGS),--settings $(SETTINGS)) $(if $(CHANGED),--changed)
 
-check-site: book ## open every page in a browser, print the PDF (needs Chromium, and a network the first time; 7 minutes)
+check-site: book ## open every page in a browser, print the PDF (needs Chromium, and network access the first time; 7 minutes)
 	@$(RUN) pytest tests/site --ignore=tests/site/test_lighthouse.py --dist=loadgroup
 
-lighthouse: book ## score every page with Lighthouse (needs Chromium, and a network the first time; 20 minutes)
+lighthouse: book ## score every page with Lighthouse (needs Chromium, and network access the first time; 20 minutes)
 	@$(RUN) pytest tests/site/test_lighthouse.py --numprocesses=0 --lighthouse-runs=$(RUNS) $(if $(SAMPLE),--lighthouse-sample)
 	@$(RUN) tests.site.report
 
@@ -90,7 +90,7 @@ mutation: $(READY) ## change the library in one place at a time: which changes g
 	@$(RUN) mutation $(MODULES) $(if $(AGAIN),--again)
 
 # Each step is a separate make, because the first one changes the inputs of the others.
-update: $(READY) ## raise the pinned versions, then execute everything again (needs a network)
+update: $(READY) ## raise the pinned versions, then execute everything again (needs network access)
 	@$(RUN) bookbuild update-pins $(PACKAGE) --index "$(filter-out default,$(TORCH_INDEX))"
 	@git diff --quiet constraints.txt || $(MAKE) --no-print-directory setup
 	@git diff --quiet constraints.txt || $(MAKE) --no-print-directory notebooks ALL=1

@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     notebooks = add("notebooks", "update the references", "chapter", "such as formula/step-by-step")
     notebooks.add_argument("--all", action="store_true", help="every chapter, changed or not")
     add("lint", "check the code cells of chapters")
-    add("check-links", "check every external link (needs a network)")
+    add("check-links", "check every external link (needs network access)")
     add("differences", "show how the references differ from the last commit")
     update = add(
         "update-pins",

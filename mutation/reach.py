@@ -19,8 +19,8 @@ class Reach:
 
     Attributes:
         seconds: the duration of each test, keyed by its node id.
-            lines: the node ids of the tests that reach each line, keyed by path and line number.
-            failed: the tests that fail without a mutant.
+        lines: the node ids of the tests that reach each line, keyed by path and line number.
+        failed: the tests that fail without a mutant.
     """
 
     seconds: dict[str, float]

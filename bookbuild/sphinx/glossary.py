@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Change the pages; notebooks and the search don't need it."""
+    """Change only the pages; the notebooks and the search don't need these links."""
     app.connect("doctree-resolved", _add_letters)
     app.connect("doctree-resolved", _link_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

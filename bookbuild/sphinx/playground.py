@@ -126,7 +126,7 @@ def scripts(kind: str) -> tuple[str, ...]:
 
 
 def draw(folder: Path, kind: str, start: dict[str, Any]) -> dict[str, str]:
-    """The first state of a figure: `page`, all of its HTML, and `drawing`, just the SVG.
+    """The initial state of a figure: `page`, all of its HTML, and `drawing`, just the SVG.
 
     Raises:
         ExtensionError: if the scripts fail.

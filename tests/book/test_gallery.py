@@ -163,7 +163,7 @@ def drawn(content: str, size: int = 20) -> np.ndarray:
 
 
 def filled(array: np.ndarray, color: tuple[int, int, int]) -> tuple[slice, slice] | None:
-    """The rows and columns of the rectangle with a color, if nothing else has that color."""
+    """The rows and columns of the rectangle filled with this color, if nothing else has it."""
     rows, columns = np.nonzero((array == color).all(axis=-1))
     if not len(rows):
         return None

@@ -23,8 +23,8 @@ RUN_ONLY = {"codespell"}
 
 
 def test_nothing_forbids_to_share_the_book(book: Book) -> None:
-    # Anything we ship may be redistributed under its own terms; tools under only the GPL couldn't
-    # become part of the site.
+    # Anything we ship may be redistributed under its own terms; GPL-only tools couldn't become
+    # part of the site.
     shared = {license for _, _, license in licenses.SHIPPED}
     assert shared <= {"MIT", "BSD-2-Clause", "BSD-3-Clause", "OFL-1.1"}
     for name in set(licenses.pinned(book)) - RUN_ONLY:

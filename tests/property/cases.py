@@ -1,7 +1,7 @@
 """Every differentiable part of lnbook as a function of tensors, to try the same tools on each.
 
-A case for a function is a call that takes only its tensors. A case for a class is a module, whose
-parameters are tensors of the case, too. Each case lists in `refuses` the tools that it
+A case for a function is a call that takes only its tensors. A case for a class is a module; its
+parameters also count as the case's tensors. Each case lists in `refuses` the tools that it
 rejects with a clear error.
 """
 

@@ -402,7 +402,7 @@ def test_a_zero_eps_makes_nan_of_constant_groups_alone(
     constant = torch.full(shape, 0.1 if norm.centered else 0.0, dtype=dtype)
     assert bool(norm.call(constant, tensors[1], bias, 0.0).isnan().all())
     count = norm.groups(shape)[1][1]
-    if count >= 3 or not norm.centered:  # two values may be nearly equal, and one is constant
+    if count >= 3 or not norm.centered:  # two values may be nearly equal; one is constant
         exact = exactly(norm, tensors, 0.0, norm.kernel or dtype == torch.float64)
         y = norm.call(*tensors[:2], bias, 0.0)
         assert_within(y, exact.y, exact.y_size, constant_of(count))

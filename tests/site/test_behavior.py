@@ -184,7 +184,7 @@ def test_print_shows_the_text_alone(browser: Browser, site: str, mode: str) -> N
                 expect(one).to_be_hidden()
         expect(page.locator("article h1")).to_be_visible()
         color = page.evaluate("getComputedStyle(document.querySelector('article p')).color")
-        assert max(map(int, re.findall(r"\d+", color)[:3])) < 130  # dark letters, also in dark mode
+        assert max(map(int, re.findall(r"\d+", color)[:3])) < 130  # dark text, even in dark mode
         hidden = page.locator("article img").evaluate_all(
             "images => images.filter((image) => image.checkVisibility()).length"
         )

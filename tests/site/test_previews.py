@@ -70,7 +70,7 @@ def check_card(page: Page, kind: str, selector: str, text: str) -> None:
     assert box["x"] + box["width"] <= DESKTOP
     card.hover()
     page.wait_for_timeout(600)
-    expect(card).to_be_visible()  # the pointer may go onto it
+    expect(card).to_be_visible()  # the pointer can move onto the card
     page.mouse.move(2, 790)
     expect(card).to_have_count(0)
     assert link.get_attribute("aria-describedby") is None

@@ -115,7 +115,7 @@ def _are_exact(value: Any) -> bool:
 
 
 class NoisyCalls(ast.NodeTransformer):
-    """Calls noisy functions for `left @ right` and for ufuncs such as `np.exp`."""
+    """Replaces `left @ right`, and ufuncs such as `np.exp`, with calls to noisy functions."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         """Replace an operator, and any others in its operands."""

@@ -33,7 +33,7 @@ ELEMENTS = {
 }
 # Below this many elements, waking a second thread takes longer than it saves.
 SHARED = 2**16
-# Results with more bytes are written past the cache, because they wouldn't fit in it.
+# Larger results (in bytes) bypass the cache, because they wouldn't fit in it.
 CACHE = 2**24
 # Sums over rows are split into at most this many partial sums of at least this many rows, whatever
 # the number of threads, so they're always added up in the same order.

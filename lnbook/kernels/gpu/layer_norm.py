@@ -145,7 +145,7 @@ def _backward(
     computing: tl.constexpr,
     block: tl.constexpr,
 ) -> None:
-    """Write the gradients of some rows, and the sums of these rows for weight and bias."""
+    """Write dx for some rows, and the sums of these rows for weight and bias."""
     program = tl.program_id(0).to(tl.int64)
     programs = tl.num_programs(0)
     columns = tl.arange(0, block)

@@ -146,7 +146,7 @@ def check_scale_invariant(function: Callable[[Loss, Tensor], Any]) -> str:
         if name.startswith("a parabola"):
             told += " There's no slope along W at this one point. Look farther away."
         raise NotYet(told)
-    return "It wasn't fooled by any of six losses."
+    return "It wasn't fooled by any of the six losses."
 
 
 @checker

@@ -103,7 +103,7 @@ def check_freeze(function: Callable[[nn.Module], Any]) -> str:
                 f"{name} was frozen before and still is. Call requires_grad_(True) on each norm."
             )
         kind = type(model.get_submodule(name.rpartition(".")[0])).__name__
-        raise NotYet(f"{name} belongs to a {kind}, but it's frozen.")
+        raise NotYet(f"{name} is frozen, but it belongs to a norm, {kind}.")
     return "It works for any names, and for norms that somebody had frozen."
 
 

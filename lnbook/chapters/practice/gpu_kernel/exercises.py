@@ -166,9 +166,8 @@ def check_shrinking(factor: Callable[[int, int, float, float], float]) -> str:
                 np.ones(4)
             ),
             "That's upside down: a variance that's too large makes the outputs smaller.": 1 / right,
-            "That's the square of it: outputs are divided by the square root of the variance.": (
-                right**2
-            ),
+            "That's the ratio's square: outputs are divided by the variance's square root.": right
+            ** 2,
             "The kernel divides the sum of squares by the width, not by the size of the block.": (
                 deviation / np.sqrt((width * deviation**2 + more) / block)
             ),

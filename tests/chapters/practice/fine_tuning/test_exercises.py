@@ -60,8 +60,8 @@ def test_freezing() -> None:
         (frozen(first=False), "belongs to a linear layer"),
         (frozen((nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.Conv1d)), "a convolution"),
         (frozen(head=False), "head is frozen"),
-        (frozen((nn.LayerNorm, nn.GroupNorm)), "a RMSNorm, but it's frozen"),
-        (frozen((nn.LayerNorm, nn.RMSNorm)), "a GroupNorm, but it's frozen"),
+        (frozen((nn.LayerNorm, nn.GroupNorm)), "is frozen, but it belongs to a norm, RMSNorm"),
+        (frozen((nn.LayerNorm, nn.RMSNorm)), "is frozen, but it belongs to a norm, GroupNorm"),
         (lambda model: 1 / 0, "ZeroDivisionError"),
     ],
 )

@@ -47,7 +47,7 @@ def shrinking(width, block, mean, deviation):
         ("Correct.", shrinking),
         ("A correct kernel gives", lambda *_: 1.0),
         ("upside down", lambda *a: 1 / shrinking(*a)),
-        ("the square of it", lambda *a: shrinking(*a) ** 2),
+        ("the ratio's square", lambda *a: shrinking(*a) ** 2),
         (
             "not by the size of the block",
             lambda w, b, m, s: s / math.sqrt((w * s**2 + (b - w) * m**2) / b),
