@@ -1,4 +1,4 @@
-"""layer_norm on tensors against PyTorch's own, the NumPy reference and numerical derivatives."""
+"""layer_norm on tensors against PyTorch's own and the NumPy reference."""
 
 import itertools
 import math
@@ -72,18 +72,6 @@ def test_outputs_and_gradients_equal_the_reference(shape, dims, eps):
 def test_default_eps_is_that_of_pytorch():
     x = 1e-3 * random_tensors((3, 6))[0]
     assert torch.allclose(layer_norm(x, (6,)), torch_layer_norm(x, (6,)), rtol=1e-12, atol=0.0)
-
-
-@pytest.mark.parametrize(("shape", "dims"), [((3,), 1), ((2, 3), 1), ((2, 2, 2), 2)])
-@pytest.mark.parametrize("eps", [1e-5, 0.5])
-def test_first_and_second_derivatives(shape, dims, eps):
-    inputs = [t.requires_grad_() for t in random_tensors(shape, dims)[:3]]
-
-    def function(x, weight, bias):
-        return layer_norm(x, shape[-dims:], weight, bias, eps)
-
-    assert torch.autograd.gradcheck(function, inputs)
-    assert torch.autograd.gradgradcheck(function, inputs)
 
 
 def test_second_derivatives_equal_pytorch():

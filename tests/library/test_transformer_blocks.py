@@ -291,24 +291,6 @@ def test_gradients_equal_finite_differences_of_numpy(kind):
         assert math.isclose(slope, exact, rel_tol=1e-5, abs_tol=1e-6), name
 
 
-@pytest.mark.parametrize("kind", BLOCKS)
-@pytest.mark.parametrize("qk_norm", [None, "l2"])
-def test_first_and_second_derivatives(kind, qk_norm):
-    block = randomized(
-        BLOCKS[kind](4, 2, 4, 0.0, "gelu", 0.1, qk_norm=qk_norm, dtype=torch.float64)
-    )
-    names, parameters = zip(*block.named_parameters(), strict=True)
-    x = random_tensor(1, 3, 4).requires_grad_()
-
-    def function(x, *parameters):
-        state = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(block, state, (x,), {"is_causal": True})
-
-    with sdpa_kernel(SDPBackend.MATH):  # the fused kernel has no second derivative
-        assert torch.autograd.gradgradcheck(function, (x, *parameters), fast_mode=True)
-    assert torch.autograd.gradcheck(function, (x, *parameters), fast_mode=True)
-
-
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_second_derivatives_equal_pytorch(norm_first):
     upstream = random_tensor(N, L, D, seed=6)
