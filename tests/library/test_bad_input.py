@@ -525,7 +525,9 @@ def of_parameter_shapes() -> Iterator[Row]:
     f, name = recurrent.parameter_shapes, "parameter_shapes"
     yield row(f, lambda: f("Ba", 3, 2, True), ValueError, name, '"ba"', "'Ba'")
     yield row(f, lambda: f("ba", 0, 2, True), ValueError, name, "input_size", "at least 1", "got 0")
-    yield row(f, lambda: f("ba", 3, 0, True), ValueError, name, "hidden_size", "at least 1")
+    yield row(
+        f, lambda: f("ba", 3, 0, True), ValueError, name, "hidden_size", "at least 1", "got 0"
+    )
     yield row(f, lambda: f("ba", 3, 2.0, True), TypeError, name, "hidden_size", "integer", "2.0")
     yield row(f, lambda: f("ba", 3, 2, 1), TypeError, name, "bias", "True or False", "got 1")
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch.nn import functional as native
 
-from lnbook import reference
 from lnbook.functional import (
     LayerNormFunction,
     RMSNormFunction,
@@ -100,22 +99,6 @@ def test_rms_norm_equals_pytorch(shape, dims, has_weight, eps, block):
     x, weight, _, upstream = random_tensors(shape, dims)
     arguments = ((x, weight if has_weight else None), shape[-dims:], upstream, eps)
     close(run(RMSNormFunction.apply, *arguments), run(native.rms_norm, *arguments), 1e-10)
-
-
-@pytest.mark.parametrize(("shape", "dims"), CASES)
-def test_functions_equal_the_reference(shape, dims, block):
-    x, weight, bias, upstream = random_tensors(shape, dims, seed=1)
-    arrays = (upstream.numpy(), x.numpy(), shape[-dims:], weight.numpy())
-    ours = run(LayerNormFunction.apply, (x, weight, bias), shape[-dims:], upstream, 0.3)
-    y = reference.layer_norm(x.numpy(), shape[-dims:], weight.numpy(), bias.numpy(), 0.3)
-    theirs = (y, *reference.layer_norm_backward(*arrays, eps=0.3))
-    for tensor, array in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(tensor.numpy(), array, rtol=1e-11, atol=1e-11)
-    ours = run(RMSNormFunction.apply, (x, weight), shape[-dims:], upstream, 0.3)
-    y = reference.rms_norm(x.numpy(), shape[-dims:], weight.numpy(), 0.3)
-    theirs = (y, *reference.rms_norm_backward(*arrays, eps=0.3))
-    for tensor, array in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(tensor.numpy(), array, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize(("shape", "dims"), [((3,), 1), ((5, 3), 1), ((2, 2, 2), 2)])

@@ -1,4 +1,4 @@
-"""rms_norm and dynamic_tanh against PyTorch, the NumPy reference and numerical derivatives."""
+"""rms_norm and dynamic_tanh against PyTorch and NumPy."""
 
 import itertools
 import math
@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch.nn import functional as native
 
-from lnbook import reference
 from lnbook.functional import dynamic_tanh, rms_norm
 
 FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -41,31 +40,12 @@ def test_outputs_and_gradients_equal_pytorch(shape, dims, has_weight, eps, dtype
         torch.testing.assert_close(tensor, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(("shape", "dims"), CASES)
-def test_outputs_equal_the_reference(shape, dims):
-    x, weight, *_ = random_tensors(shape, dims, seed=1)
-    y = rms_norm(x, shape[-dims:], weight, 0.3)
-    expected = reference.rms_norm(x.numpy(), shape[-dims:], weight.numpy(), 0.3)
-    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("dtype", FLOATING)
 def test_without_eps_it_is_that_of_the_statistics(dtype):
     x = torch.full((1, 4), 1e-4).to(dtype)
     expected = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
     assert torch.equal(rms_norm(x, (4,)), rms_norm(x, (4,), eps=expected))
     torch.testing.assert_close(rms_norm(x, (4,)), native.rms_norm(x, (4,)))
-
-
-@pytest.mark.parametrize(("shape", "dims"), [((3,), 1), ((2, 3), 1), ((2, 2, 2), 2)])
-def test_first_and_second_derivatives(shape, dims):
-    inputs = [t.requires_grad_() for t in random_tensors(shape, dims)[:2]]
-
-    def function(x, weight):
-        return rms_norm(x, shape[-dims:], weight, 0.5)
-
-    assert torch.autograd.gradcheck(function, inputs)
-    assert torch.autograd.gradgradcheck(function, inputs)
 
 
 @pytest.mark.parametrize("dtype", FLOATING[:2])
@@ -84,15 +64,6 @@ def test_special_values():
     assert rms_norm(x, (2,)).isnan().any(1).tolist() == [True, True, True, False, False]
     assert not rms_norm(x, (2,))[3].any()
     assert rms_norm(x, (2,), eps=0.0)[3].isnan().all()
-
-
-def test_a_change_of_sign_and_scale_but_no_shift():
-    x, *_ = random_tensors((4, 6))
-    y = rms_norm(x, (6,), eps=0.0)
-    assert torch.equal(rms_norm(-x, (6,), eps=0.0), -y)
-    torch.testing.assert_close(rms_norm(4.0 * x, (6,), eps=0.0), y)
-    assert not torch.allclose(rms_norm(x + 1.0, (6,), eps=0.0), y)
-    torch.testing.assert_close(y.square().mean(1), torch.ones(4, dtype=torch.float64))
 
 
 # Dynamic tanh

@@ -426,7 +426,7 @@ def test_a_compiled_layer_contains_the_operator(kind):
 
 
 @pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
-@pytest.mark.parametrize("implementation", ["fused", "plain"])
+@pytest.mark.parametrize("implementation", ["auto", "native", "fused", "plain"])
 def test_a_layer_compiles_with_dynamic_numbers(kind, implementation):
     # With dynamic=True, eps is a symbol during the checks, not a number.
     layer = randomized(kind(6, eps=EPS, implementation=implementation))

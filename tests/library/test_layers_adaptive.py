@@ -59,21 +59,6 @@ def test_ada_layer_norm_is_its_formula(options, normalized_shape, of_input, of_c
         assert gate.ndim == x.ndim
 
 
-@pytest.mark.parametrize("gate", [False, True])
-@pytest.mark.parametrize("of_condition", [(2, 2), (2, 4, 2), (2,)])
-def test_ada_layer_norm_has_derivatives_of_both_orders(gate, of_condition):
-    layer = randomized(AdaLayerNorm(3, 2, gate=gate, **DOUBLE))
-    names = [*dict(layer.named_parameters())]
-
-    def call(x, c, *parameters):
-        return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), (x, c))
-
-    given = random_input((2, 4, 3), torch.float64), random_tensor(*of_condition, seed=2)
-    given = [t.detach().requires_grad_() for t in (*given, *layer.parameters())]
-    assert torch.autograd.gradcheck(call, given)
-    assert torch.autograd.gradgradcheck(call, given, fast_mode=True)
-
-
 def test_gradients_are_those_of_the_code_of_dit():
     """Uses random upstream gradients, for both norms of a block and their six chunks."""
     linear = randomized(nn.Linear(5, 6 * 4, **DOUBLE))

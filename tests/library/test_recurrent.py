@@ -1,7 +1,6 @@
 """The cell and both loops against NumPy, PyTorch, each other and finite differences."""
 
 import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -283,19 +282,10 @@ def test_gains_of_zero_have_gradients():
     assert_all_close(found[1], expected[1], 1e-11)
 
 
-def test_forward_mode_and_transforms_through_the_plain_loop():
-    lstm = randomized(LayerNormLSTM(2, 3, implementation="plain", dtype=torch.float64))
-    x, tangent = random_tensor(4, 2, 2), random_tensor(4, 2, 2, seed=8)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch's own, from TorchScript
-        _, derivative = torch.func.jvp(lambda x: lstm(x)[0], (x,), (tangent,))
-    step = 1e-6
-    difference = (lstm(x + step * tangent)[0] - lstm(x - step * tangent)[0]) / (2 * step)
-    torch.testing.assert_close(derivative, difference, rtol=1e-6, atol=1e-7)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, from TorchScript
+def test_the_fused_loop_refuses_forward_mode():
     fused = randomized(LayerNormLSTM(2, 3).double())
-    found = torch.func.grad(lambda x: fused(x)[0].square().sum())(x)
-    expected = torch.func.grad(lambda x: lstm(x)[0].square().sum())(x)
-    torch.testing.assert_close(found, expected)
+    x, tangent = random_tensor(4, 2, 2), random_tensor(4, 2, 2, seed=8)
     with (
         pytest.raises(NotImplementedError, match="forward mode"),
         torch.autograd.forward_ad.dual_level(),
@@ -598,7 +588,7 @@ def test_a_layer_as_a_cell_shares_its_parameters():
         LayerNormLSTM(5, 4).cell(0, reverse=True)
 
 
-def test_printing_copying_and_devices():
+def test_printing_and_devices():
     assert repr(LayerNormLSTMCell(5, 4, False, variant=None)) == (
         "LayerNormLSTMCell(5, 4, bias=False, variant='none')"
     )
@@ -607,10 +597,6 @@ def test_printing_copying_and_devices():
         "LayerNormLSTM(5, 4, num_layers=2, bias=False, batch_first=True, dropout=0.5, "
         "bidirectional=True, variant='ba')"
     )
-    lstm = randomized(LayerNormLSTM(5, 4))
-    x = random_tensor(6, 3, 5, dtype=torch.float32)
-    for copied in (copy.deepcopy(lstm), pickle.loads(pickle.dumps(lstm))):
-        assert torch.equal(copied(x)[0], lstm(x)[0])
     assert LayerNormLSTM(5, 4, device="meta").weight_ih_l0.device.type == "meta"
     assert LayerNormLSTMCell(5, 4, device="meta", dtype=torch.float64).weight_ih.is_meta
 
@@ -626,8 +612,3 @@ def test_useless_dropout_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LayerNormLSTM(3, 5, 2, dropout=0.5)
-
-
-def test_an_lstm_without_hidden_features_has_no_shapes():
-    with pytest.raises(ValueError, match="expected hidden_size to be at least 1, but got 0"):
-        parameter_shapes("ba", 3, 0, bias=True)

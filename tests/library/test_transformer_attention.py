@@ -216,15 +216,6 @@ def test_a_token_that_sees_no_key_gets_zero_weights_and_nothing_becomes_nan(
     assert not grads[0][1].any()
 
 
-def test_hidden_keys_may_hold_anything_finite():
-    layer = randomized(SelfAttention(D, HEADS, dtype=torch.float64))
-    x = random_tensor(N, L, D)
-    spoiled = x.clone()
-    spoiled[1, 3:] = 1e6
-    masks = MASKS["padding"]
-    torch.testing.assert_close(layer(x, **masks)[1, :3], layer(spoiled, **masks)[1, :3])
-
-
 def test_gradient_of_an_added_mask():
     layer = randomized(SelfAttention(D, HEADS, dtype=torch.float64))
     x, upstream = random_tensor(N, L, D), random_tensor(N, L, D, seed=6)
@@ -258,30 +249,6 @@ def test_first_and_second_derivatives(qk_norm, need_weights):
 
 
 # The plain form
-
-
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("scale", [None, 0.7])
-@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4, 6)])
-def test_the_plain_form_equals_the_kernel(is_causal, scale, shape):
-    query, key, value = (random_tensor(*shape, seed=seed) for seed in range(3))
-    ours, _ = dot_product_attention(query, key, value, is_causal=is_causal, scale=scale)
-    kernel = F.scaled_dot_product_attention(query, key, value, None, 0.0, is_causal, scale=scale)
-    torch.testing.assert_close(ours, kernel, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("added", [False, True])
-def test_the_plain_form_takes_the_masks_of_the_kernel(added):
-    query, key, value = (random_tensor(2, 3, 4, 6, seed=seed) for seed in range(3))
-    mask = random_tensor(2, 1, 4, 4, seed=8)
-    mask = mask if added else mask > 0
-    mask[0, 0, 1] = -math.inf if added else False
-    ours, weights = dot_product_attention(query, key, value, mask)
-    kernel = F.scaled_dot_product_attention(query, key, value, mask)
-    torch.testing.assert_close(ours, kernel, rtol=1e-12, atol=1e-12)
-    sums = weights.sum(-1)
-    torch.testing.assert_close(sums, (torch.ones(4).double() * (sums > 0)).expand_as(sums))
-    assert not weights[0, :, 1].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

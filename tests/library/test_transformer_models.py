@@ -1,6 +1,5 @@
 """The stack, the language model and the initial values."""
 
-import copy
 import math
 
 import numpy as np
@@ -182,17 +181,11 @@ def test_scores_are_those_of_the_parts():
     assert len(set(expected[0, :3].argmax(-1).tolist() + expected[0, :3, 0].tolist())) > 3
 
 
-def test_model_options_copies_and_compilation():
+def test_model_options_and_an_empty_batch():
     model = small_model(final_norm=False, norm="rms_norm", dtype=torch.bfloat16)
     assert model.encoder.norm is None
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
     model = randomized(small_model())
-    tokens = torch.tensor([[1, 2, 3], [0, 6, 0]])
-    assert torch.equal(copy.deepcopy(model)(tokens), model(tokens))
-    compiled = torch.compile(model, backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(tokens), model(tokens))
-    meta = small_model(device="meta")
-    assert meta(torch.zeros(2, 3, dtype=torch.int64, device="meta")).shape == (2, 3, 7)
     assert model(torch.zeros(0, 3, dtype=torch.int64)).shape == (0, 3, 7)
 
 

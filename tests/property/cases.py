@@ -193,10 +193,10 @@ def _layers() -> list[Case]:
             Case(
                 layers.AdaLayerNorm,
                 f"AdaLayerNorm-{gate}",
-                ((2, 3, 4), (2, 5)),
+                ((2, 3, 4), condition),
                 make=partial(layers.AdaLayerNorm, 4, 5, EPS, gate=gate),
             )
-            for gate in (False, True)
+            for gate, condition in ((False, (2, 5)), (True, (2, 3, 5)))
         ),
         Case(layers.DyT, "DyT", ((3, 4),), make=partial(layers.DyT, 4)),
     ]
@@ -262,9 +262,11 @@ def _lstm_modules() -> list[Case]:
         make = partial(lstm, 3, 2, bidirectional=True, implementation=implementation, eps=EPS)
         cases.append(Case(lstm, f"LayerNormLSTM-{implementation}", ((2, 2, 3),), make=make))
     cell, gru = recurrent.LayerNormGRUCell, recurrent.LayerNormGRU
-    cases.append(Case(cell, "LayerNormGRUCell", ((2, 3),), make=partial(cell, 3, 2, eps=EPS)))
+    cases.append(
+        Case(cell, "LayerNormGRUCell", ((2, 3), (2, 2)), make=partial(cell, 3, 2, eps=EPS))
+    )
     make = partial(gru, 3, 2, bidirectional=True, eps=EPS)
-    cases.append(Case(gru, "LayerNormGRU", ((2, 2, 3),), make=make))
+    cases.append(Case(gru, "LayerNormGRU", ((2, 2, 3), (2, 2, 2)), make=make))
     return cases
 
 
