@@ -162,7 +162,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (myths.effects, ({str(i): [1.0] for i in range(4)}, ["a"]), "one to 3 lines of 1 numbers"),
     (myths.effects, ({"x": [1.0, 2.0]}, ["a"]), r"one to 3 lines of 1 numbers, .* \[\(2,\)\]"),
     (myths.effects, ({"x": [0.0]}, ["a"]), "positive numbers, .*, but got 0"),
-    (recipes.gains_over_training, (RUNS[0], {}), "1 to 3 ways, but got 0"),
+    (recipes.gains_over_training, (RUNS[0], {}), "1 to 3 training methods, but got 0"),
     (recipes.gains_over_training, (RUNS[0], dict.fromkeys("abcd", GAINS)), "but got 4"),
     (recipes.gains_over_training, (RUNS[0], {"a": GAINS[0]}), r"\(S, 3\), but got \(3,\)"),
     (recipes.gains_over_training, (RUNS[0], {"a": [[1.0]]}), r"\(S, 3\), but got \(1, 1\)"),
