@@ -39,7 +39,7 @@ def card(title: str, figure: Figure) -> bytes:
         figure: the figure to show next to it.
 
     Raises:
-        ValueError: if the figure can't be drawn, or the title doesn't fit in its largest word.
+        ValueError: if the figure can't be drawn, or the title doesn't fit.
     """
     image = Image.new("RGB", SIZE, PAPER)
     draw = ImageDraw.Draw(image)

@@ -28,7 +28,7 @@ from tests.property.cases import IMPLEMENTATIONS
 settings.register_profile("fast_norms", derandomize=True, deadline=None, database=None)
 repeatable = settings(settings.get_profile("fast_norms"), max_examples=60)
 
-KERNEL = None  # stands for the compiled kernel, which has no blocks
+KERNEL = None  # the compiled kernel, which has no blocks
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 seeds = st.integers(0, 2**32 - 1)
 epsilons = st.sampled_from([1e-12, 1e-6, 1e-5, 1e-3, 0.5, 4.0])
