@@ -49,7 +49,7 @@ def test_a_cap_limits_the_logits_and_a_large_one_changes_nothing() -> None:
         torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 5).double())
         if not same:  # with the cap, two logits differ by at most 1
             least, most = weights[..., -1, :].aminmax(dim=-1)
-            assert (most / least <= math.e).all()
+            assert (most / least <= math.e * (1 + 1e-12)).all()  # some reach it, up to rounding
 
 
 def unit(x: torch.Tensor) -> torch.Tensor:
