@@ -1,13 +1,14 @@
 r"""Fused layer normalization with a hand-written backward pass.
 
 It runs the compiled kernels of `lnbook.kernels`. Where there are none, torch operations replace
-them. Here's what makes these fast and keeps them equal to `layer_norm`:
+them. Here's what makes those fast and keeps their results equal to `layer_norm`'s:
 
 - They run block by block (see `_blocks`), in place, and write each output once.
-- For backward they save the input and two or three numbers per row; :math:`\hat{x}` is recomputed.
+- For the backward pass, they save the input and two or three numbers per row, and recompute
+  :math:`\hat{x}`.
 - In the backward pass, means over rows are matrix-vector products with the weight.
 - The second centering of `layer_norm` is done only for rows that need it: those whose mean is large
-  compared with their deviation, including constant rows.
+  compared with their standard deviation, including constant rows.
 """
 
 import math
@@ -35,8 +36,8 @@ from lnbook.kernels import operators
 
 __all__ = ["BlockedLayerNormFunction", "LayerNormFunction"]
 
-# Up to this ratio of a row's mean to its deviation, the rounding error of the mean is too small to
-# see in the output: 8 times the rounding error of a float32 is 5e-7.
+# Up to this ratio of a row's mean to its standard deviation, the rounding error of the mean is too
+# small to see in the output: 8 times the rounding error of a float32 is 5e-7.
 FAR = 8.0
 
 # What the backward pass needs from each row, as columns: the mean, what rounding left of it (None
@@ -197,7 +198,7 @@ def _forward(
             y[block] = result
         found.append(statistics)
     mean, norm, rstd = (torch.cat(columns) for columns in zip(*found, strict=True))
-    # Constant rows have a deviation near 0, so `far` includes them too.
+    # Constant rows have a standard deviation near 0, so `far` includes them too.
     far = (mean.abs() > norm * (FAR / math.sqrt(rows.shape[1]))).squeeze(1)
     if not far.any():
         return y, (mean, None, rstd)

@@ -179,7 +179,7 @@ def _backward_block(
 ) -> tuple[Tensor, Tensor]:
     """Return the gradient of x, and the product of grad_output and x."""
     product = torch.mul(grad_output, x, out=product_out)
-    # The last factor r comes with the mean: r ** 2 could underflow.
+    # Multiply the mean by r twice, since r ** 2 itself could underflow.
     grad = torch.mul(x, minus_means(product, weight).mul_(rstd).mul_(rstd), out=out)
     if weight is None:
         grad += grad_output

@@ -163,7 +163,7 @@ def rms_norm_backward(
 
 
 def _direct(input: Tensor, *others: Tensor | None) -> bool:
-    """Return whether a kernel can read the memory of these tensors itself."""
+    """Return whether a kernel can read the memory of these tensors directly."""
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or not input.is_cpu:
         return False
     return all(
@@ -177,7 +177,7 @@ def _direct(input: Tensor, *others: Tensor | None) -> bool:
 
 
 def runs_on(device: str) -> bool:
-    """Return whether the operators run on a type of device; if they don't, say so once.
+    """Return whether the operators run on a type of device; if they don't, warn once.
 
     Args:
         device: the type, for example `"cpu"`.
@@ -203,7 +203,7 @@ def runs_on(device: str) -> bool:
     return False
 
 
-# What `torch.compiler.assume_constant_result` does, which would import the compiler.
+# The same as `torch.compiler.assume_constant_result`, which would import the compiler.
 runs_on._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 

@@ -166,7 +166,7 @@ def _wrong(x: Array, gamma: Array, beta: Array, eps: float, *, axis: int = -1) -
 
 
 def _unaligned(x: Array, gamma: Array, beta: Array, eps: float) -> Iterator[Array]:
-    """What comes out for a square matrix if a mean or a variance has lost its axis."""
+    """The results for a square matrix if a mean or a variance has lost its axis."""
     mean, variance = x.mean(-1), x.var(-1)
     yield gamma * (x - mean) / np.sqrt(variance + eps) + beta
     yield gamma * (x - mean) / np.sqrt(variance[:, None] + eps) + beta

@@ -21,7 +21,7 @@ from typing import Any
 
 __all__ = ["Grade", "grade", "main", "points_of", "with_checks"]
 
-Cell = Any  # a notebook's cell, as nbformat reads it
+Cell = Any  # a notebook's cell, as read by nbformat
 Notebook = Any
 SECONDS_A_CELL = 600
 
@@ -144,7 +144,7 @@ def grade(
     A cell that raises doesn't stop the run, so later answers still count.
 
     Args:
-        notebook: the notebook, as `nbformat.read` returns it. It isn't changed.
+        notebook: the notebook, as returned by `nbformat.read`. It isn't changed.
         original: where the check cells come from; None to trust the notebook's own.
         folder: where to run it; None for the current folder.
 

@@ -398,7 +398,7 @@ def check_second_order(apply: Apply) -> str:
 def check_removed(g: Any = None) -> str:
     r"""Check a gradient that LayerNorm of (2, 4, 4, 10) removes, with epsilon 0 and gamma 1.
 
-    It must have different entries: a constant gradient is removed by every row.
+    It must have different entries: a constant gradient is removed for every row.
 
     Args:
         g: four numbers; three correct decimal places are enough.

@@ -1,4 +1,4 @@
-"""Points for a checker's verdict, as the check cells of the lab sheets show them."""
+"""Points for a checker's verdict, as shown by the check cells of the lab sheets."""
 
 from __future__ import annotations
 

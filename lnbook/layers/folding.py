@@ -28,9 +28,9 @@ def fold_affine_(model: nn.Module, norm: str, linears: Sequence[str]) -> None:
 
     The norm stays, with its gains set to 1 and its biases to 0. A linear layer without a bias gets
     one if beta is not 0. Outputs stay the same up to rounding, provided that `linears` lists
-    *every* consumer of the norm's output. The modules don't record this, so compare outputs
-    afterwards to catch another consumer, such as the residual stream after a Post-LN. Gradients,
-    and therefore further training, do change.
+    *every* consumer of the norm's output. The modules don't record their consumers, so compare
+    outputs afterward to catch one that you missed, such as the residual stream after a Post-LN.
+    Gradients, and therefore further training, do change.
 
     Args:
         model: the module that contains the norm and the linear layers.

@@ -2,7 +2,7 @@
 
 Drawings of the same data differ in their last digits from one processor to another, but what they
 show doesn't. So this module records what they show, with the digits that are reproducible, and
-that's compared instead of the drawing. Colors are identified by their names in the palette.
+comparisons use that instead of the drawing. Colors are identified by their names in the palette.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ _RC_PARAMS = MappingProxyType(
 
 
 def use_style() -> None:
-    """Let matplotlib draw figures in the style of the book from now on."""
+    """Make matplotlib draw figures in the book's style from now on."""
     import matplotlib as mpl  # not at the top, because the site's build needs only the colors
 
     _add_fonts()

@@ -46,7 +46,7 @@ class States(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Mean and reciprocal deviation of the norms in the loop: two tensors per step."""
+    """Mean and reciprocal standard deviation of the norms in the loop: two tensors per step."""
 
     gates: list[Sequence[Tensor]]
     cells: list[Sequence[Tensor]]

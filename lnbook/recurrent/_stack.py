@@ -194,7 +194,7 @@ def _turn(batch_sizes: list[int], device: torch.device) -> Tensor:
     starts = sizes.cumsum(0) - sizes
     steps = torch.arange(len(batch_sizes)).repeat_interleave(sizes)
     members = rows - starts[steps]
-    # The batch shrinks as sequences end: a sequence's length is the number of larger batches.
+    # The batch shrinks as sequences end, so a sequence's length is how many steps still include it.
     lengths = len(batch_sizes) - torch.searchsorted(sizes.flip(0), members, right=True)
     return (starts[lengths - 1 - steps] + members).to(device)
 

@@ -1,10 +1,10 @@
 r"""The fused time loop: same results as the plain one, with hand-written backpropagation.
 
-On a CPU, a kernel does all of it, compiled by Numba (`lnbook.kernels.cpu.lstm`). Where it can't
+On a CPU, a kernel compiled by Numba does all the work (`lnbook.kernels.cpu.lstm`). Where it can't
 run, for example on another device or without Numba, the loop consists of torch operations.
 
-Their time goes into matrix products, which are unavoidable, and, for small layers, the overhead of
-calling about thirty small operations per step. Therefore:
+That loop spends its time on matrix products, which are unavoidable, and, for small layers, on the
+overhead of calling about thirty small operations per step. Therefore:
 
 - the input projection (including its norm, in Ba's variant) is computed for all steps at once;
 - the four gates' norms are computed as one norm of a `(4 * N, hidden_size)` view;

@@ -42,7 +42,7 @@ class LayerNormLSTM(Stack):
     - `"auto"`, the default, is `lnbook.recurrent.fused_layer` in torch operations: it projects the
       inputs of all steps at once, writes states in place, and backpropagates through time with
       hand-written formulas.
-    - `"fused"` is the same in a kernel compiled by Numba, where there is one (on a CPU, in float32
+    - `"fused"` does this in a kernel compiled by Numba, where there is one (on a CPU, in float32
       and float64). It's faster, but the first use on a machine compiles it, which takes about ten
       seconds for each dtype and direction.
     - `"plain"` is `lnbook.recurrent.plain_layer`, differentiated by autograd. It also supports

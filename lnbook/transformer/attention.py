@@ -342,6 +342,6 @@ def _check_broadcasts(sizes: list[tuple[int, ...]], mask: tuple[int, ...] | None
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Divide by the Euclidean norm, at least in float32: its lower bound is 0 in float16."""
+    """Divide by the Euclidean norm in at least float32: the norm's lower bound is 0 in float16."""
     wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
     return F.normalize(wide, dim=-1).to(vectors.dtype)

@@ -14,7 +14,7 @@ __all__ = ["CausalLanguageModel"]
 
 
 class CausalLanguageModel(nn.Module):
-    r"""Score every possible next token at each position from the tokens up to it.
+    r"""Score every possible next token at each position, given the tokens so far.
 
     .. math::
         x_t = E_{w_t} + P_t, \qquad h = \operatorname{Encoder}(x), \qquad
@@ -47,7 +47,7 @@ class CausalLanguageModel(nn.Module):
         >>> scores = model(tokens)
         >>> scores.shape
         torch.Size([1, 4, 10])
-        >>> torch.allclose(model(tokens[:, :2]), scores[:, :2], atol=1e-5)  # no look ahead
+        >>> torch.allclose(model(tokens[:, :2]), scores[:, :2], atol=1e-5)  # no looking ahead
         True
     """
 

@@ -137,7 +137,7 @@ def as_array(answer: Any, shape: tuple[int, ...], what: str) -> Array:
 
 
 def as_count(answer: Any, what: str) -> int:
-    """Convert an answer to a whole number; 392.0 counts as one, too.
+    """Convert an answer to a whole number; 392.0 counts, too.
 
     Raises:
         NotYet: the answer is missing, or isn't a whole number.
@@ -245,7 +245,7 @@ def judge(
         mistakes: for each message, the answer that this mistake produces (or how to compute it).
         otherwise: the message if no known mistake matches.
         tolerance: the largest difference that still counts as equal.
-        relative: whether to compare logarithms, so that a tolerance of 0.01 means about 1 %.
+        relative: whether to compare logarithms, so that a tolerance of 0.01 means about 1%.
 
     Raises:
         NotYet: the answer is wrong.

@@ -4,10 +4,10 @@ Importing this module imports Numba, so nothing imports it before a kernel is ca
 changes only in the file that defines a job: after a change here, delete the `__pycache__` folders
 of the kernels (`make clean`).
 
-A kernel consists of parts that work on arrays, and of a *job*, which C code calls: a function of
-one address, where 64-bit integers say what to do. The first of them counts the pieces of work that
-threads have taken; a job takes pieces until none is left. Tensors arrive as addresses, because
-turning one into an array takes time in every call.
+A kernel consists of parts that work on arrays, and of a *job*, which C code calls: a function that
+takes one address, where 64-bit integers tell it what to do. The first integer counts the pieces of
+work that threads have taken; a job takes pieces until none are left. Tensors are passed as
+addresses, because turning a tensor into an array would take time in every call.
 """
 
 # mypy: ignore-errors
@@ -41,11 +41,10 @@ __all__ = [
     "widen",
 ]
 
-# These allow sums in any order, a multiplication and an addition in one instruction, and products
-# with reciprocals instead of divisions; the sign of a zero doesn't matter. Infinity and NaN are
-# kept.
+# These flags let the compiler add in any order, multiply and add in one instruction, multiply by
+# reciprocals instead of dividing, and ignore the sign of zero. Infinity and NaN work as usual.
 ANY_ORDER = {"reassoc", "contract", "arcp", "nsz"}
-OPTIONS = {"error_model": "numpy"}  # division by 0 gives infinity or NaN and raises nothing
+OPTIONS = {"error_model": "numpy"}  # division by 0 gives infinity or NaN, not an error
 
 fast = njit(fastmath=ANY_ORDER, **OPTIONS)
 # Every operation stays as it's written, even when inlined. Without the False, a function would
@@ -55,7 +54,7 @@ strict = njit(**STRICT)
 
 
 def job(function: Callable[[int], None]) -> Callable[[ctypes.Array], None]:
-    """Compile a function of one address, or load it if it has been compiled before.
+    """Compile a function that takes one address, or load it if it has been compiled before.
 
     The machine code is stored next to the source, or in the user's cache folder if that isn't
     writable. If neither is, it's compiled in every process.
@@ -95,7 +94,7 @@ def run(call: Callable[[ctypes.Array], None], numbers: tuple[int, ...], threads:
 
 @cache
 def _openmp() -> Callable[..., None] | None:
-    """Return the function of GNU's OpenMP that runs another one in all threads, if torch has it."""
+    """Return GNU OpenMP's function that runs another function in all threads, if torch has it."""
     if sys.platform != "linux":
         return None
     function = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
@@ -113,7 +112,7 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
 @lru_cache
 def bits(number: float) -> int:
-    """Return the bits of a float64 as an integer; a job turns it back with `real`."""
+    """Return the bits of a float64 as an integer; a job converts it back with `real`."""
     return struct.unpack("q", struct.pack("d", number))[0]
 
 
@@ -223,16 +222,16 @@ def _float32_to_float16(value, like):
     return np.int16(np.uint16(result | ((given >> np.uint32(16)) & np.uint32(0x8000))))
 
 
-# Writing past the cache. On many processors, an ordinary store first reads the line that it writes
-# to, which doubles the traffic, and evicts another line. These stores do neither, which pays off
-# for arrays that are larger than the cache.
+# Stores that bypass the cache. On many processors, an ordinary store first reads the line that it
+# writes to, which doubles the traffic, and evicts another line. These stores do neither, which pays
+# off for arrays that are larger than the cache.
 
 LINE = 64  # bytes
 
 
 @intrinsic
 def _store_line(typing, target, source):
-    """Copy the 64 bytes at one address to another one, a multiple of 64, past the cache."""
+    """Copy 64 bytes to another address, a multiple of 64, bypassing the cache."""
 
     def generate(context, builder, signature, args):
         pointer = ir.VectorType(ir.IntType(64), LINE // 8).as_pointer()
@@ -248,7 +247,7 @@ def _store_line(typing, target, source):
 
 @intrinsic
 def fence(typing):
-    """Let all threads see what this one has stored. Call it after `store_past_the_cache`."""
+    """Make what this thread stored visible to all threads. Call it after `store_past_the_cache`."""
 
     def generate(context, builder, signature, args):
         builder.fence("seq_cst")
@@ -259,7 +258,7 @@ def fence(typing):
 
 @strict
 def store_past_the_cache(source, target, count):
-    """Copy the first `count` elements of one vector to another one, without caching them."""
+    """Copy the first `count` elements of one vector to another, without caching them."""
     start, stop, size = target.ctypes.data, target.ctypes.data, target.itemsize
     stop += count * size
     first = min((start + LINE - 1) // LINE * LINE, stop)

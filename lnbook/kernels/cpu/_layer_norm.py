@@ -29,12 +29,12 @@ from lnbook.kernels.cpu._rows import inverse_root, mean_of, minus, parameter, sc
 
 __all__ = ["backward_job", "forward_job"]
 
-# Up to this ratio of a row's mean to its deviation, the rounding error of the mean is too small to
-# see in the output: 8 times the rounding error of a float32 is 5e-7.
+# Up to this ratio of a row's mean to its standard deviation, the rounding error of the mean is too
+# small to see in the output: 8 times the rounding error of a float32 is 5e-7.
 FAR = 8
-# From this width on, the second loop of the backward pass takes two rows at a time: it then loads
-# the weight, and loads and stores the sums over rows, half as often. For narrower rows, that was
-# slower than one at a time.
+# At this width and above, the second loop of the backward pass takes two rows at a time, and so it
+# loads the weight, and loads and stores the sums over rows, half as often. For narrower rows, that
+# was slower than one at a time.
 WIDE = 1536
 INTEGER = np.int64(0)
 
@@ -50,8 +50,8 @@ def statistics_of(x, eps, one):
         centered = minus(widen(x[i]), mean, rest)
         square += centered * centered
     variance = mean_of(square, len(x), one)
-    # A constant row's deviation is near 0. If the mean is huge, even the square of its rounding
-    # error can overflow.
+    # A constant row's standard deviation is near 0. If the mean is huge, even the square of its
+    # rounding error can overflow.
     if variance == np.inf or abs(mean) > FAR * np.sqrt(variance):
         total = square = one - one
         for i in range(len(x)):
@@ -98,7 +98,7 @@ def forward(numbers, element, one):
 
 @fast
 def means_of(dy, x, mean, rest, r, weight, one):
-    """Return the mean of g, and the mean of g times xhat, times r."""
+    """Return mean(g), and mean(g * xhat) times r."""
     total = product = one - one
     for i in range(len(x)):
         g = widen(dy[i]) * weight[i]
@@ -109,7 +109,7 @@ def means_of(dy, x, mean, rest, r, weight, one):
 
 @fast
 def derivatives(dy, x, row, weight):
-    """Return an element of dx, and what it adds to dweight and dbias."""
+    """Return an element of dx, and its contributions to dweight and dbias."""
     mean, rest, r, mean_g, scale = row
     centered, upstream = minus(widen(x), mean, rest), widen(dy)
     return r * (upstream * weight - mean_g - centered * scale), upstream * (centered * r), upstream
@@ -175,7 +175,7 @@ def backward(numbers, element, one):
 
 
 def forward_job(element, one):
-    """Compile the forward pass; for its numbers, see `forward`."""
+    """Compile the forward pass; `forward` shows which numbers it takes."""
 
     def layer_norm_forward(address):
         forward(array_at(address, (12,), INTEGER), element, one)
@@ -184,7 +184,7 @@ def forward_job(element, one):
 
 
 def backward_job(element, one):
-    """Compile the backward pass; for its numbers, see `backward`."""
+    """Compile the backward pass; `backward` shows which numbers it takes."""
 
     def layer_norm_backward(address):
         backward(array_at(address, (12,), INTEGER), element, one)

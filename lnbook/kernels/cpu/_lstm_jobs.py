@@ -25,19 +25,19 @@ from lnbook.kernels.cpu._products import (
 __all__ = ["BLOCK", "CHUNK", "NARROW", "PER_GATE", "backward_job", "forward_job"]
 
 PER_GATE, JOINT, CARRIED = 0, 1, 2  # kinds of layer; the last two have one norm for all gates
-# How many rows go through time together: enough for a product to be worth reading the matrix.
+# How many rows go through time together: enough to make each read of the matrix worthwhile.
 BLOCK = 64
 # The backward pass collects the gradients of this many rows before it adds them to those of the
 # matrices.
 CHUNK = 128
-# With fewer input features, the products with the input aren't worth a panel.
+# With fewer input features than this, it isn't worth copying the inputs into panels.
 NARROW = 8
 
 INTEGER = np.int64(0)
 
 
 class Sizes(NamedTuple):
-    """What the jobs know about a layer: numbers 1 to 9."""
+    """What the jobs know about a layer: entries 1 to 9 of the numbers they're given."""
 
     pieces: int
     steps: int
@@ -46,14 +46,14 @@ class Sizes(NamedTuple):
     size: int
     kind: int
     keeps: int
-    wants: int  # 1: the gradient of the input; 2: of W_x; 4: of W_h
+    wants: int  # gradients to compute, a sum of 1 for the input, 2 for W_x, 4 for W_h
     eps: int  # the bits of eps, as a float64
 
 
 class Layer(NamedTuple):
     """Vectors that both forward and backward read."""
 
-    starts: np.ndarray  # the first row of each step, and the number of all rows
+    starts: np.ndarray  # the first row of each step, and the total number of rows
     x: np.ndarray
     h: np.ndarray
     c: np.ndarray
@@ -130,7 +130,7 @@ def row(vector, number, width):
 
 @fast
 def first_row(sizes, piece):
-    """Return the first row of a piece of the batch: pieces are whole tiles of rows, if possible."""
+    """Return the first row of a piece of the batch. If possible, pieces consist of whole tiles."""
     tiles = (sizes.batch + 7) // 8
     return min(tiles * piece // sizes.pieces * 8, sizes.batch)
 
@@ -162,7 +162,7 @@ def forward(numbers, one):
 
 @fast
 def walk_forward(sizes, layer, saved, w_ih, w_hh, h_n, c_n, first, last, one):
-    """Take the rows from `first` to `last` of the batch through all time steps."""
+    """Take rows `first` to `last` of the batch through all time steps."""
     size, inputs, joint = sizes.size, sizes.inputs, sizes.kind != PER_GATE
     columns, eps = in_panels(4 * size, one), type(one)(real(sizes.eps))
     gates = np.empty((last - first) * columns, layer.x.dtype)
@@ -298,7 +298,7 @@ class Upstream(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The gradients to compute, as vectors; each piece has its own for the parameters."""
+    """The gradients to compute, as vectors; each piece has its own parameter gradients."""
 
     x: np.ndarray
     h: np.ndarray
@@ -321,7 +321,7 @@ class Scratch(NamedTuple):
     dm: np.ndarray
     c: np.ndarray
     grads: np.ndarray  # the gradients of W_h h, for the rows of a chunk
-    input_grads: np.ndarray  # those of W_x x; equal to `grads` if the norm is that of the sum
+    input_grads: np.ndarray  # those of W_x x; equal to `grads` if the norm comes after the sum
     h: np.ndarray  # the rows of a chunk, in panels
     x: np.ndarray
     dx: np.ndarray
@@ -394,13 +394,13 @@ def scratch_for(sizes, height, like, one):
 
 @fast
 def line_of(size, one):
-    """Return the distance between rows of gradients; at a power of two, they'd evict each other."""
+    """Return the spacing of gradient rows. At a power of two, they'd evict each other."""
     return 4 * size + panel_width(one) // 2
 
 
 @fast
 def walk_back(sizes, layer, saved, upstream, found, w_ih, w_hh, scratch, piece, first, last, one):
-    """Take the rows from `first` to `last` of the batch back through all time steps."""
+    """Take rows `first` to `last` of the batch back through all time steps."""
     size, line = sizes.size, line_of(sizes.size, one)
     narrow, filled, following = in_panels(size, one), 0, 0
     height = len(scratch.dc) // size
@@ -566,7 +566,7 @@ def back_to_input(sizes, scratch, found, w_ih, start, line, q, count, one):
 
 @fast
 def add_chunk(sizes, scratch, found, piece, filled, capacity, line, one):
-    """Add the gradients of the parameters from the rows of one chunk."""
+    """Add the contributions of one chunk's rows to the gradients of the parameters."""
     width, inputs, size = 4 * sizes.size, sizes.inputs, sizes.size
     narrow, wide = in_panels(size, one), in_panels(inputs, one)
     if sizes.wants & 4:

@@ -119,7 +119,7 @@ def output(gates, normed, h):
 
 @fast
 def back_through_output(dh, gates, normed, da, dnormed):
-    """Go from the hidden state to the output gate, before its sigmoid, and to LN(m)."""
+    """Go back from the hidden state to the output gate, before its sigmoid, and to LN(m)."""
     size = len(dh)
     o, da_o = gates[3 * size :], da[3 * size :]
     for j in range(size):
@@ -131,7 +131,7 @@ def back_through_output(dh, gates, normed, da, dnormed):
 
 @fast
 def back_through_cell(dm, gates, c, da, dc):
-    """Go from m to the gates i, f and g, before their nonlinearities, and to the old cell."""
+    """Go back from m to gates i, f and g, before their nonlinearities, and to the previous cell."""
     size = len(dm)
     i, f, g = gates[:size], gates[size : 2 * size], gates[2 * size : 3 * size]
     da_i, da_f, da_g = da[:size], da[size : 2 * size], da[2 * size : 3 * size]

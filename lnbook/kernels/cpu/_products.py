@@ -216,13 +216,13 @@ def product(a, start, row, column, rows, b, capacity, depth, c, c_start, c_row, 
 def add_product_of_columns(a, row, rows, columns, b, capacity, c, c_start, c_row, width, strip):
     """Add the product of a transposed matrix and one in panels: c += a.T @ b.
 
-    A tile needs a few columns of `a`, whose elements are far apart in memory. They are copied next
-    to each other first, for all panels.
+    A tile needs a few columns of `a`, whose elements are far apart in memory. So they're first
+    copied next to each other, once for all panels.
 
     The left matrix is `a[k * row + i]`, with `rows` rows and `columns` columns, a multiple of 4;
     the result is `c[c_start + i * c_row + j]`, with `width` columns, a multiple of the panel's
-    width. The panels have room for `capacity` lines; as many are used as `a` has rows. `strip` is
-    scratch memory for `8 * rows` numbers.
+    width. The panels have room for `capacity` lines, and one is used for each row of `a`. `strip`
+    is scratch memory for `8 * rows` numbers.
     """
     # A 1 that the compiler doesn't know about. Otherwise, it would load the column as a vector and
     # then split it up, which is slower.

@@ -110,7 +110,7 @@ def backward(numbers, element, one):
 
 
 def forward_job(element, one):
-    """Compile the forward pass; for its numbers, see `forward`."""
+    """Compile the forward pass; `forward` shows which numbers it takes."""
 
     def rms_norm_forward(address):
         forward(array_at(address, (11,), INTEGER), element, one)
@@ -119,7 +119,7 @@ def forward_job(element, one):
 
 
 def backward_job(element, one):
-    """Compile the backward pass; for its numbers, see `backward`."""
+    """Compile the backward pass; `backward` shows which numbers it takes."""
 
     def rms_norm_backward(address):
         backward(array_at(address, (12,), INTEGER), element, one)

@@ -19,7 +19,7 @@ def minus(number, mean, rest):
 
 @strict
 def mean_of(total, count, one):
-    """Divide a sum by its length, rounding once, so that a constant row's mean is exact."""
+    """Divide a sum by the count, rounding only once, so that a constant row's mean is exact."""
     return total / type(one)(count)
 
 

@@ -41,7 +41,7 @@ class Saved(NamedTuple):
     output: Tensor
     xhat: Tensor  # the input of the gates after the norm
     r: Tensor
-    projected: Tensor  # where there are two norms: the projected input after its own
+    projected: Tensor  # if there are two norms: the projected input after its own norm
     projected_r: Tensor
     cells: Tensor  # before their norm
     mean: Tensor
@@ -56,9 +56,9 @@ def is_available() -> bool:
 def covers(variant: str, tensors: Sequence[Tensor]) -> bool:
     """Return whether the kernel can compute a layer of this variant with these tensors.
 
-    It needs ordinary float32 or float64 tensors on a CPU and at least one sequence. Whatever
-    watches torch's operations (a dispatch mode, a trace, forward-mode differentiation) wouldn't see
-    the kernel, so it doesn't run then.
+    It needs ordinary float32 or float64 tensors on a CPU and at least one sequence. Anything
+    that watches torch's operations (a dispatch mode, a trace, forward-mode differentiation)
+    wouldn't see the kernel, so it isn't used then.
     """
     rows, h = tensors[:2]
     return (
@@ -218,7 +218,7 @@ def _in_panels(matrix: Tensor) -> Tensor:
 
 
 def _pieces(rows: Tensor, h: Tensor) -> int:
-    """Return how many threads share the batch: eight sequences go through a product together."""
+    """Return how many threads share the batch, in groups of eight sequences for each product."""
     batch, size = h.shape
     work = len(rows) * 4 * size * (size + rows.shape[1])
     return 1 if work < WORTH_A_THREAD else min(torch.get_num_threads(), (batch + 7) // 8)

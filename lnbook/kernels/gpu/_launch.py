@@ -1,4 +1,4 @@
-"""What every kernel needs around it: Triton if it's installed, checks, and sizes of launches."""
+"""What all kernels need: Triton if it's installed, checks, and launch sizes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ BACKWARD_ROW_BYTES = 32768
 # How many columns to process at a time if a row is wider than that.
 WIDE_BLOCK = 4096
 # How many rows and columns one program of the second stage adds up at a time. The fewer columns,
-# the more programs there are; 16 float32 numbers are two of the chunks that a GPU's memory
-# delivers.
+# the more programs there are. A GPU's memory is read in chunks, and 16 float32 numbers fill two of
+# them.
 TILE = (128, 16)
 INTERPRETED_TILE = (128, 2048)
 # How many programs share the rows in Triton's interpreter, where there are no multiprocessors.

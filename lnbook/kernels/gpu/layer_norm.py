@@ -145,7 +145,7 @@ def _backward(
     computing: tl.constexpr,
     block: tl.constexpr,
 ) -> None:
-    """Write dx for some rows, and the sums of these rows for weight and bias."""
+    """Write dx for some rows, and those rows' sums for the gradients of weight and bias."""
     program = tl.program_id(0).to(tl.int64)
     programs = tl.num_programs(0)
     columns = tl.arange(0, block)
@@ -348,8 +348,8 @@ def layer_norm_backward(
         grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape and dtype of `x`.
         x: matrix of shape `(N, H)`, as in `layer_norm_forward`.
         weight: :math:`\gamma`, of shape `(H,)`; ones if None.
-        mean: the mean of each row, as `layer_norm_forward` returns it.
-        rstd: :math:`r` of each row, as `layer_norm_forward` returns it.
+        mean: the mean of each row, as returned by `layer_norm_forward`.
+        rstd: :math:`r` of each row, as returned by `layer_norm_forward`.
 
     Returns:
         The gradient of `x`, in its dtype, and those of weight and bias, of shape `(H,)`, in the

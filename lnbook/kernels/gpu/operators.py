@@ -1,6 +1,6 @@
 """The Triton kernels with the signatures of the operators in `lnbook.kernels.operators`.
 
-Nothing is registered by importing this module: `register` does that for CUDA tensors.
+Importing this module registers nothing; `register` does that, for CUDA tensors.
 """
 
 from __future__ import annotations

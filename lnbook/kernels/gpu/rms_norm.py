@@ -104,7 +104,7 @@ def _backward(
     computing: tl.constexpr,
     block: tl.constexpr,
 ) -> None:
-    """Write the gradients of some rows, and the sum of these rows for the weight."""
+    """Write dx for some rows, and those rows' sum for the gradient of the weight."""
     program = tl.program_id(0).to(tl.int64)
     programs = tl.num_programs(0)
     columns = tl.arange(0, block)
@@ -260,7 +260,7 @@ def rms_norm_backward(
         grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape and dtype of `x`.
         x: matrix of shape `(N, H)`, as in `rms_norm_forward`.
         weight: :math:`\gamma`, of shape `(H,)`; ones if None.
-        rstd: :math:`r` of each row, as `rms_norm_forward` returns it.
+        rstd: :math:`r` of each row, as returned by `rms_norm_forward`.
 
     Returns:
         The gradient of `x`, in its dtype, and that of the weight, of shape `(H,)`, in the dtype of

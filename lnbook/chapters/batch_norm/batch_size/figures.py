@@ -43,7 +43,7 @@ def _checked(panels: Mapping[str, object], name: str) -> None:
 
 
 def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figure:
-    """Draw the test error against the batch size, with a line for each norm.
+    """Plot the test error against the batch size, with a line for each norm.
 
     Args:
         panels: the title of each panel and, for each norm and batch size, the accuracies of the
@@ -131,7 +131,7 @@ def learning_curves(
 
 
 def by_rate(panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]]) -> Figure:
-    """Draw the test error against the learning rate, with a line for each norm.
+    """Plot the test error against the learning rate, with a line for each norm.
 
     Args:
         panels: the title of each panel and, for each norm and learning rate, the accuracies of

@@ -151,7 +151,7 @@ def check_offset(spread_left: SpreadLeft, largest: Any = None) -> str:
     Args:
         spread_left: takes the mean and the standard deviation of a row; returns the standard
             deviation of its RMSNorm output.
-        largest: the largest offset, in standard deviations, that leaves 99 % of the spread.
+        largest: the largest offset, in standard deviations, that leaves 99% of the spread.
 
     Example:
         >>> check_offset(lambda m, s: 1.0, 0.1)

@@ -77,7 +77,7 @@ def companions(sizes: Sequence[int], layer: ArrayLike, batch: ArrayLike) -> Figu
 
 
 def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) -> Figure:
-    """Draw running means against the number of updates.
+    """Plot running means against the number of updates.
 
     Args:
         lines: the label of each line and the running mean after each update, shape `(T,)`.
@@ -113,7 +113,7 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
 
 
 def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) -> Figure:
-    """Draw the error of running means against the number of updates, predicted and measured.
+    """Plot the error of running means against the number of updates, predicted and measured.
 
     Args:
         formula: for each label, the predicted error after each update, positive, shape `(T,)`.
@@ -163,7 +163,7 @@ def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) 
 def accuracy_by_batch(
     sizes: Sequence[int], lines: Mapping[str, Spread], levels: Mapping[str, float]
 ) -> Figure:
-    """Draw test accuracy against the size of the test batches.
+    """Plot test accuracy against the size of the test batches.
 
     Args:
         sizes: K batch sizes.
@@ -200,7 +200,7 @@ def accuracy_by_batch(
 
 
 def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> Figure:
-    """Draw test accuracy against how much brighter the test images are.
+    """Plot test accuracy against how much brighter the test images are.
 
     Args:
         shifts: K numbers that are added to every pixel.

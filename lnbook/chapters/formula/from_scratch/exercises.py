@@ -172,7 +172,7 @@ NOT_NOTICED: dict[str, float] = {
 
 @checker
 def check_when_noticed(sigma: Any = None) -> str:
-    """Check below which standard deviation the usual test notices "eps outside the root".
+    """Check the standard deviation below which the usual test notices "eps outside the root".
 
     Args:
         sigma: one number, to two decimals.

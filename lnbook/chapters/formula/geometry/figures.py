@@ -188,7 +188,7 @@ def invariances(table: ArrayLike, changes: Sequence[str], methods: Sequence[str]
 
 
 def clouds(panels: Mapping[str, ArrayLike]) -> Figure:
-    """Draw two features of many rows against each other.
+    """Plot two features of many rows against each other.
 
     Args:
         panels: a title for each panel, and the two features, shape `(N, 2)`.

@@ -91,11 +91,11 @@ def check_counts(
     """Check how many means five layers compute.
 
     Args:
-        vectors: of `nn.LayerNorm(512)` on an input of shape (32, 512).
-        tokens: of `nn.LayerNorm(64)` on (8, 20, 64).
-        sequences: of `nn.LayerNorm((20, 64))` on (8, 20, 64).
-        images: of `nn.LayerNorm((3, 32, 32))` on (16, 3, 32, 32).
-        pixels: of a LayerNorm over the 3 channels at each pixel on (16, 3, 32, 32).
+        vectors: the number for `nn.LayerNorm(512)` on an input of shape (32, 512).
+        tokens: for `nn.LayerNorm(64)` on (8, 20, 64).
+        sequences: for `nn.LayerNorm((20, 64))` on (8, 20, 64).
+        images: for `nn.LayerNorm((3, 32, 32))` on (16, 3, 32, 32).
+        pixels: for a LayerNorm over the 3 channels at each pixel, on (16, 3, 32, 32).
 
     Example:
         >>> check_counts(vectors=1)

@@ -124,7 +124,7 @@ WHY: dict[str, dict[str, str]] = {
 
 @checker
 def check_why(first: Any = None, second: Any = None, third: Any = None) -> str:
-    """Check the answers to the three questions that start with why.
+    """Check the answers to the three "why" questions.
 
     Args:
         first: "a", "b" or "c": why the gradient with respect to x sums to zero over a row.

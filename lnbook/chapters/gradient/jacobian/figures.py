@@ -110,7 +110,7 @@ def spectrum(eigenvalues: Mapping[str, ArrayLike]) -> Figure:
 
 
 def eigenvalues_by_spread(spread: ArrayLike, ordinary: ArrayLike, along: ArrayLike) -> Figure:
-    r"""Draw the two nonzero eigenvalues of the Jacobian against the standard deviation of the row.
+    r"""Plot the two nonzero eigenvalues of the Jacobian against the standard deviation of the row.
 
     Args:
         spread: standard deviations, shape `(K,)`.

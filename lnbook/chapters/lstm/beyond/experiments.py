@@ -163,8 +163,8 @@ def train(place: str, seed: int, cell: str = "LSTM", steps: int = 100) -> float:
 def share_left(place: str, p: float, steps: int, seed: int = 0, features: int = 20_000) -> Array:
     """Return the fraction of a state's features that still depend on the start, at each step.
 
-    Nothing is forgotten, and new content is added to every feature at each step. Two runs start
-    differently and share everything else.
+    Nothing is forgotten, and new content is added to every feature at each step. The two
+    runs start from different states but are otherwise the same.
 
     Args:
         place: where dropout is applied: to the "candidate", which is about to be added, or to the
@@ -175,7 +175,7 @@ def share_left(place: str, p: float, steps: int, seed: int = 0, features: int = 
         features: the number of features.
 
     Returns:
-        Shares from 0 to 1, shape `(steps + 1,)`; the first is 1.
+        Fractions from 0 to 1, shape `(steps + 1,)`; the first is 1.
 
     Raises:
         ValueError: the place is unknown.

@@ -311,7 +311,7 @@ def norms_over_steps(model: LastStep, task: Task, examples: int = 100) -> Norms:
     """Run a model forward and backward, and measure its states and their gradients.
 
     Args:
-        model: a model, as `train` returns it.
+        model: a model returned by `train`.
         task: the task that provides test sequences and the loss.
         examples: how many of the test sequences to use.
 

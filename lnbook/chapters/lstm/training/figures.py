@@ -81,7 +81,7 @@ def curves(
 def by_rate(
     panels: Mapping[str, Mapping[str, Mapping[float, ArrayLike]]], *, log: Collection[str] = ()
 ) -> Figure:
-    """Draw scores against the learning rate.
+    """Plot scores against the learning rate.
 
     Args:
         panels: for each panel, the name of its score; for each line in it, its name and the scores

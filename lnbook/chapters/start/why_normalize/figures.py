@@ -28,17 +28,17 @@ def settings(
     """Draw how many networks learned at each setting, as a grid of disks.
 
     Args:
-        panels: a title for each panel, which names a norm, and shares from 0 to 1, shape
-            `(F, R)`.
+        panels: a title for each panel, which names a norm, and fractions from 0 to 1,
+            shape `(F, R)`.
         factors: F sizes of the starting weights, from the smallest to the largest.
         rates: R learning rates.
 
     Returns:
-        Panels side by side. Each setting gets a disk whose area is its share, or a cross if the
-        share is 0.
+        Panels side by side. Each setting gets a disk whose area shows its fraction, or a cross if
+        the fraction is 0.
 
     Raises:
-        ValueError: there are no panels, or shares have the wrong shape.
+        ValueError: there are no panels, or the fractions have the wrong shape.
 
     Example:
         >>> figure = settings({"no norm": [[0.0, 1.0]], "LayerNorm": [[1.0, 1.0]]}, [1.0], [0.1, 1])
@@ -140,7 +140,7 @@ def by_rate(
 
     Returns:
         Panels stacked vertically on a common scale, with a point for each run and a line through
-        the means at those learning rates at which no run is a cross.
+        the means at the learning rates where no run is a cross.
 
     Raises:
         ValueError: there are no panels.
