@@ -1,4 +1,4 @@
-"""Measures each chapter while nbval runs it, and fails one that needs too much memory.
+"""Measures each chapter while nbval runs it, and fails any that needs too much memory.
 
 `python -m bookbuild costs` shows what was measured.
 """
@@ -40,7 +40,7 @@ def is_last_cell(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
 
 
 def peak_of_kernel(cell: Any) -> int | None:
-    """The peak memory of the kernel that a cell ran in; None if it has ended or cannot be asked."""
+    """The peak memory of a cell's kernel; None if it has ended or its peak can't be read."""
     kernel = cell.parent.kernel
     if kernel is None or not kernel.is_alive():
         return None
@@ -74,6 +74,6 @@ class Recorder:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record costs where all reports come together, not in the workers."""
+    """Record costs in the process that collects all reports, not in the workers."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(Book(config.rootpath)))

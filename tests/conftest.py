@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings that all tests share."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ os.environ[SILENCE] = "1"  # a progress bar would be one more output to compare
 
 pytest_plugins = ["tests.chapter_costs"]
 
-# Triton exists only for Linux. Elsewhere, this chapter is read, not run.
+# Triton is available only for Linux. Elsewhere, this chapter can be read, but not run.
 collect_ignore = [] if find_spec("triton") else ["notebooks/practice/gpu-kernel.ipynb"]
 
 
@@ -27,7 +27,7 @@ def book() -> Book:
 
 @pytest.fixture
 def book_style() -> Iterator[None]:
-    """Draw as the chapters do."""
+    """Draw in the style of the chapters."""
     import matplotlib as mpl  # imported here, like torch below: the build's tests need neither
 
     from lnbook.notebook.style import use_style
@@ -55,6 +55,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Do the same for a cell's output: nbval has no option for its timeout of 5 seconds."""
+    """Do the same for a cell's output: nbval has no option to change its timeout of 5 seconds."""
     if isinstance(item, IPyNbCell):
         item.output_timeout = SECONDS_A_MESSAGE

@@ -17,7 +17,7 @@ def small(tmp_path: Path) -> SmallBook:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], SmallBook]:
-    """Makes copies of a small book with executed references; the book itself is made only once."""
+    """A function that copies a small book with executed references, which is built only once."""
     original = make_small_book(tmp_path_factory.mktemp("small"))
     done = original.run("notebooks")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A chapter for the small book with an example of everything that chapters can have."""
+"""A chapter for the small book, with an example of everything a chapter can contain."""
 
 from tests.book.small_book import SmallBook, chapter_text
 
@@ -172,7 +172,7 @@ The end.
 
 
 def add_rich_chapter(small: SmallBook) -> None:
-    """Replace the small book's chapter with the rich one, and add a second one after it."""
+    """Replace the small book's chapter with the rich one, and add a second chapter after it."""
     second = (
         CHAPTER.replace("# A rich chapter", "# The second")
         .replace("**slowly**.", "**slowly**.\n\n**You need first:** [the one before](chapter.md).")

@@ -18,8 +18,8 @@ from bookbuild.book import Book
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTUP = ROOT / "tests" / "helpers" / "startup"
-# These commands don't run Sphinx, which leaves a lot behind in its process, so they can run in this
-# one. In a new process, they would spend seconds on imports.
+# These commands don't run Sphinx, which leaves a lot of state behind, so they can run in this
+# process. In a new one, they'd spend seconds on imports.
 HERE = ("differences", "notebooks", "update-pins")
 
 INDEX = """\
@@ -171,7 +171,7 @@ def make_small_book(root: Path) -> SmallBook:
     (root / "lnbook" / "notebook").mkdir(parents=True)
     for name in ("__init__.py", "notebook/__init__.py"):
         (root / "lnbook" / name).write_text("")
-    # What the build itself imports.
+    # Files that the build itself needs.
     for name in ("_build.py", "notebook/style.py", "notebook/palette.toml"):
         shutil.copy(ROOT / "lnbook" / name, root / "lnbook" / name)
     (root / "lnbook" / "constants.py").write_text("HALF = 21\n")

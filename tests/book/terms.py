@@ -1,7 +1,7 @@
-"""Where a page uses the terms of the glossary, and where it links them.
+"""Finds where a page uses glossary terms, and where it links to them.
 
-A page is read as the build reads it, as MyST tokens. Its running prose is its paragraphs and lists,
-with those in admonitions and hints. Headings, tables, quotations, formulas, code, captions and link
+A page is parsed into MyST tokens, as in the build. Its running prose is its paragraphs and lists,
+also inside admonitions and hints. Headings, tables, quotations, formulas, code, captions and link
 texts don't count as prose: no term has to be linked there, but a link there counts.
 """
 
@@ -23,7 +23,7 @@ from bookbuild.book import Book
 NO_TEXT = ("code-cell", "math", "eval-rst", "glossary", "bibliography")  # directives
 NO_PROSE = ("list-table",)
 SKIPPED = {f"{name}_open": f"{name}_close" for name in ("heading", "table", "blockquote")}
-LINK, OTHER = "\ufffc", "\ufffd"  # replace a link to a term, and anything that isn't text
+LINK, OTHER = "\ufffc", "\ufffd"  # stand-ins for links to terms and for anything but text
 
 
 class Use(NamedTuple):
@@ -104,7 +104,7 @@ def _blocks(parser: MarkdownIt, text: str, first: int, *, prose: bool = True) ->
 
 
 def _flat(tokens: Iterable[Token]) -> tuple[str, list[str]]:
-    """The text of inline tokens, and the terms that they link."""
+    """The text of inline tokens, and the terms that they link to."""
     parts, links, inside = [], [], 0
     for token in tokens:
         inside += token.nesting if token.type in ("link_open", "link_close") else 0
@@ -121,7 +121,7 @@ def _flat(tokens: Iterable[Token]) -> tuple[str, list[str]]:
 
 
 def _pattern(terms: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for a link or a term; if several terms fit at one position, the longest matches.
+    """A pattern for a link or a term; where several terms match, the longest one wins.
 
     The matching group is named after the term, in hexadecimal digits.
     """
@@ -135,7 +135,7 @@ def _term(found: re.Match[str]) -> str:
 
 
 def _forms(term: str) -> Iterator[str]:
-    """Patterns for a term in the singular and the plural; its first letter may be a capital."""
+    """Patterns for a term's singular and plural; the first letter may be capitalized."""
     if term.endswith("ix"):
         plural = f"{term[:-2]}ices"
     elif re.search("[^aeiou]y$", term):

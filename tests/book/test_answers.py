@@ -34,7 +34,7 @@ def in_browser(asked: list[tuple[dict, dict[str, list[str]]]]) -> list[tuple[boo
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Every checker call that ends a cell, and its chapter."""
+    """Every checker call at the end of a cell, with its chapter."""
     for chapter in BOOK.chapters:
         text = (ROOT / "book" / f"{chapter.name}.md").read_text(encoding="utf-8")
         for part in text.split("```{code-cell}")[1:]:
@@ -86,7 +86,7 @@ def read_steps(found: dict) -> dict[str, dict]:
 
 
 def parts(found: dict, step: dict, values: list[float]) -> Answer:
-    """The numbers of a step, for each of its fields."""
+    """A step's numbers, split up by field."""
     shapes = [read_steps(found)[name]["shape"] for name in step["judge"]]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
     pieces = np.split(np.array(values), ends[:-1])

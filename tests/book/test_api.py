@@ -23,7 +23,7 @@ def has_names(path: Path) -> bool:
 
 
 def public_modules() -> list[str]:
-    """Packages and modules with public names; if a package has some, its modules don't count."""
+    """Packages and modules with public names; if a package has any, its modules are left out."""
     found = []
     for path in sorted(PACKAGE.rglob("[a-z]*.py")) + sorted(PACKAGE.rglob("__init__.py")):
         package = path.with_name("__init__.py")
@@ -47,7 +47,7 @@ def shown() -> set[str]:
 
 @pytest.mark.parametrize("module", public_modules())
 def test_the_reference_shows_every_public_module(module: str, shown: set[str]) -> None:
-    assert module in shown, "list it on a page of book/api"
+    assert module in shown, "list it on a page in book/api"
 
 
 def test_public_modules_are_found() -> None:
@@ -57,7 +57,7 @@ def test_public_modules_are_found() -> None:
 
 
 def public_objects() -> Iterator[tuple[str, object]]:
-    """The functions and classes that the modules name as public; constants are left out."""
+    """The functions and classes that the modules list as public, without constants."""
     for name in public_modules():
         module = importlib.import_module(name)
         for public in module.__all__:
@@ -70,7 +70,7 @@ def public_objects() -> Iterator[tuple[str, object]]:
     "value", [pytest.param(value, id=name) for name, value in public_objects()]
 )
 def test_every_public_name_has_an_example(value: object) -> None:
-    assert ">>>" in (value.__doc__ or ""), "show in its docstring how to use it"
+    assert ">>>" in (value.__doc__ or ""), "add an example to its docstring"
 
 
 def test_public_objects_are_found() -> None:

@@ -25,8 +25,8 @@ def test_a_chapter_opens_as_a_notebook_on_binder(book: Book, tmp_path: Path) -> 
     assert manager["defaultViewers"] == {"markdown": notebook, "myst": notebook}
 
 
-# Files that repo2docker reads before environment.yml, or runs as well: any of them would change the
-# image. Checked against `repo2docker --no-build --debug .` of version 2026.4.0.
+# Files that repo2docker uses instead of environment.yml or in addition to it: any of them would
+# change the image. Checked against `repo2docker --no-build --debug .` of version 2026.4.0.
 ELSEWHERE = ["binder", ".binder", "Dockerfile", "repo2docker_config.py", "start", "apt.txt"]
 ELSEWHERE += ["Project.toml", "JuliaProject.toml", "REQUIRE", "default.nix", "runtime.txt"]
 ELSEWHERE += ["install.R", "DESCRIPTION", "Pipfile", "Pipfile.lock", "requirements.txt", "setup.py"]
@@ -38,8 +38,8 @@ def test_binder_takes_the_environment_at_the_top(book: Book) -> None:
 
 
 def test_binder_copies_the_book_before_it_installs(book: Book) -> None:
-    # repo2docker installs an environment before it copies the repository, and pip would not find
-    # lnbook and constraints.txt, unless an entry says that it is local in one of these ways.
+    # repo2docker installs the environment before it copies the repository, so pip wouldn't find
+    # lnbook and constraints.txt unless one of these entries marks the environment as local.
     environment = yaml.safe_load((book.root / "environment.yml").read_text())
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
     assert [entry for entry in pip if entry.startswith(("--constraint ", "-c ", "-r "))]

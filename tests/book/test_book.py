@@ -1,4 +1,4 @@
-"""The book as a whole: its pages, its references, and the messages if they disagree."""
+"""The book as a whole: its pages, its references, and the messages when they disagree."""
 
 import re
 from pathlib import Path

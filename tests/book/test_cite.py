@@ -1,4 +1,4 @@
-"""Citations, licenses of figures, and what preview cards show."""
+"""Citations, figure licenses, and what preview cards show."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path

@@ -82,7 +82,7 @@ def test_peaks_are_recorded_for_the_teacher(small: SmallBook) -> None:
 
 def test_the_record_has_the_chapters_and_every_lab(book: Book) -> None:
     recorded, names = costs.recorded(book), {chapter.name for chapter in book.notebooks}
-    assert set(recorded) <= names  # a new chapter may wait for `bookbuild costs --record`
+    assert set(recorded) <= names  # new chapters are missing until `bookbuild costs --record`
     assert {name for name in names if name.startswith("labs/")} <= set(recorded)
     assert max(recorded.values()) * 1e6 <= costs.LARGEST_PEAK
 

@@ -1,5 +1,4 @@
-"""The box "Going deeper": it contains everything between its marks; a mark without its partner is
-an error."""
+"""The box "Going deeper" contains everything between its marks; an unpaired mark is an error."""
 
 from __future__ import annotations
 

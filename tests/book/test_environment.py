@@ -75,7 +75,7 @@ def test_conda_environment_agrees(book: Book) -> None:
 
 
 def test_binders_server_fits_jupyterlab(book: Book) -> None:
-    # Notebook 7.n is built from JupyterLab 4.n: with a different one, what Binder starts may not
+    # Notebook 7.n is built from JupyterLab 4.n; if they don't match, what Binder starts might not
     # work.
     environment = yaml.safe_load((book.root / "environment.yml").read_text())
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))

@@ -1,4 +1,4 @@
-"""The exam questions: their format, and the numbers in their solutions, computed again."""
+"""The exam questions: their format, and the numbers in their solutions, recomputed."""
 
 from collections.abc import Callable
 from pathlib import Path

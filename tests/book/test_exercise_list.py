@@ -1,4 +1,4 @@
-"""The page of all exercises follows the book."""
+"""The page that lists all exercises keeps up with the book and its order."""
 
 from pathlib import Path
 
@@ -45,10 +45,10 @@ def pages(tmp_path: Path) -> Path:
 
 
 def built(pages: Path) -> list[tuple[str, str]]:
-    """Build, and return the text and the target of each link in the list."""
+    """Build the pages, and return the text and target of each link in the list."""
     out = pages.parent / "html"
     configuration = {"extensions": ["sphinx_exercise", "bookbuild.sphinx.exercise_list"]}
-    with docutils_namespace():  # what extensions register is removed after the build
+    with docutils_namespace():  # undoes, after the build, what extensions register
         app = Sphinx(
             str(pages), None, str(out), str(out / "trees"), "html", configuration, status=None
         )

@@ -1,4 +1,4 @@
-"""Figures as shown on the site: with readable shades; nothing else changes."""
+"""Figures on the site get readable shades; nothing else about them changes."""
 
 import base64
 import io

@@ -25,7 +25,7 @@ def render() -> Iterator[Callable[[str], Tag]]:
 
 
 def pieces(formula: Tag) -> list[list[str]]:
-    """The text of each piece, in a list per cell."""
+    """The text of each piece, as one list per cell."""
     cells = formula.select(".ln-cell")
     return [[p.get_text().translate(EMPTY) for p in cell.select(".ln-piece")] for cell in cells]
 

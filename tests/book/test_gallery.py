@@ -1,4 +1,4 @@
-"""The gallery has every figure once, with files that exist; PNGs show what the SVGs show."""
+"""The gallery shows every figure once, with files that exist; PNGs look like their SVGs."""
 
 import base64
 import io
@@ -163,7 +163,7 @@ def drawn(content: str, size: int = 20) -> np.ndarray:
 
 
 def filled(array: np.ndarray, color: tuple[int, int, int]) -> tuple[slice, slice] | None:
-    """The rows and columns of the rectangle filled with this color, if nothing else has it."""
+    """The rows and columns of whatever has this color, which must be one filled rectangle."""
     rows, columns = np.nonzero((array == color).all(axis=-1))
     if not len(rows):
         return None
@@ -173,7 +173,7 @@ def filled(array: np.ndarray, color: tuple[int, int, int]) -> tuple[slice, slice
 
 
 def test_a_thin_bar_of_a_letter_is_drawn() -> None:
-    bar = "M 2 4 L 12 4 L 12 4.4 L 2 4.4 z"  # less than half a pixel, from the edge of a pixel
+    bar = "M 2 4 L 12 4 L 12 4.4 L 2 4.4 z"  # less than half a pixel high, from a pixel's edge
     dark = 255 - drawn(f'<path d="{bar}" style="fill: #000000"/>')[..., 0].astype(int)
     assert dark[:, 2:12].sum(axis=0) == pytest.approx(np.full(10, 0.4 * 255), abs=8)
 

@@ -14,16 +14,16 @@ from bookbuild.errors import BookError
 def test_the_list_is_up_to_date(book: Book) -> None:
     written = licenses.path(book).read_text(encoding="utf-8")
     assert written == licenses.text(licenses.pinned(book)), (
-        "run 'python -m bookbuild licenses', and read it"
+        "run 'python -m bookbuild licenses', and read the list"
     )
 
 
-# A program that only checks the spelling: no part of it ends up in the book.
+# A program that only checks spelling: no part of it ends up in the book.
 RUN_ONLY = {"codespell"}
 
 
 def test_nothing_forbids_to_share_the_book(book: Book) -> None:
-    # Anything we ship may be redistributed under its own terms; GPL-only tools couldn't become
+    # Everything we ship may be redistributed under its own license; GPL-only tools couldn't become
     # part of the site.
     shared = {license for _, _, license in licenses.SHIPPED}
     assert shared <= {"MIT", "BSD-2-Clause", "BSD-3-Clause", "OFL-1.1"}

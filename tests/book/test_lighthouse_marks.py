@@ -11,7 +11,7 @@ FAST, SLOW = FAST_HOST + 500.0, FAST_HOST - 1.0
 
 
 def report(index: float, **marks: int) -> dict[str, Any]:
-    """A report with a score for each category: 100 unless given."""
+    """A report with the given scores, and 100 for every other category."""
     scores = {name: marks.get(name.replace("-", "_"), 100) / 100 for name in MARKS}
     return {
         "environment": {"benchmarkIndex": index},

@@ -1,4 +1,4 @@
-"""A chapter created by `make chapter` passes all tests before its first change."""
+"""A chapter created by `make chapter` passes all tests before anyone edits it."""
 
 import os
 import shutil

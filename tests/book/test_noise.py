@@ -1,4 +1,4 @@
-"""Rounding noise: which results get it, how much, and which don't change."""
+"""Rounding noise: which results get it, how much they get, and which ones don't change."""
 
 import json
 import subprocess
@@ -79,7 +79,7 @@ np.cumsum(x, axis=1)
 np.mean(x > y, axis=0)
 (x > y).mean(0)
 """
-# C code expects `np.exp` to be the original object; with a different one, it'd read invalid memory.
+# C code expects `np.exp` to be the original object, and would read invalid memory otherwise.
 UFUNCS = """
 sum(not isinstance(getattr(np, name), np.ufunc) for name in in_numpy.UFUNCS.split())
 float(__import__("ml_dtypes").bfloat16(1))
@@ -126,7 +126,7 @@ print(json.dumps(results()))
 
 
 def results(seed: int | None, expressions: str) -> dict[str, np.ndarray]:
-    """The values of the expressions in a fresh process, with noise from a seed or without noise."""
+    """The values of the expressions in a fresh process, with noise if there's a seed."""
     seed_text = "none" if seed is None else str(seed)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, seed_text, expressions],

@@ -171,7 +171,7 @@ def test_notebook_reads_well_in_plain_jupyter(site: SmallBook) -> None:
 def test_notebook_keeps_code_and_outputs(site: SmallBook) -> None:
     code = [cell for cell in notebook(site).cells if cell.cell_type == "code"]
     assert "glue" not in "".join(cell.source for cell in code)
-    assert code[1].source == "used_later = value + 1", "what later cells need, and no more"
+    assert code[1].source == "used_later = value + 1", "keeps only what later cells need"
     assert code[1].metadata == {"jupyter": {"source_hidden": True}}
     assert code[-1].outputs[0].text == "ours: 43\n"
     headings = [c for c in notebook(site).cells if c.source.startswith("#### Solution")]
@@ -179,7 +179,7 @@ def test_notebook_keeps_code_and_outputs(site: SmallBook) -> None:
 
 
 def test_notebook_runs_in_a_plain_kernel(site: SmallBook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(site.book.root))  # its lnbook is here
+    monkeypatch.setenv("PYTHONPATH", str(site.book.root))  # the small book's own lnbook
     plain = notebook(site)
     expected = [cell.outputs for cell in plain.cells if cell.cell_type == "code"]
     NotebookClient(plain, kernel_name="python3").execute()

@@ -1,4 +1,4 @@
-"""Values are shared among processes without changing the order or hiding an error."""
+"""Splitting work among processes doesn't change the order of results or hide errors."""
 
 import math
 

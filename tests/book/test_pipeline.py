@@ -61,7 +61,7 @@ def test_from_notebooks_to_site(built: MakeBook) -> None:
     assert "it is 100" in page(small)
     assert "it is 42" not in page(small)
 
-    # what was executed for the site is not executed again, not even for a site from scratch
+    # what was executed for the site isn't executed again, even if the site is built from scratch
     assert small.run("book").stdout.startswith("Nothing has changed since the last build")
     shutil.rmtree(small.book.html)
     done = small.run("book")
@@ -157,7 +157,7 @@ display({"application/vnd.lnbook.figure+json": {}, "image/png": "AAAA"}, raw=Tru
 def test_what_stops_a_chapter_is_told_with_its_line(
     small: SmallBook, monkeypatch: pytest.MonkeyPatch, statement: str, expected: str
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(small.book.root))  # its lnbook is here
+    monkeypatch.setenv("PYTHONPATH", str(small.book.root))  # the small book's own lnbook
     small.chapter.write_text(CHAPTER.replace(LAST, statement))
     line = small.chapter.read_text().splitlines().index("```{code-cell}", 15) + 2
     book = small.fresh()
@@ -253,7 +253,7 @@ BREAKAGES = {
 
 
 def test_every_breakage_turns_the_build_red(built: MakeBook) -> None:
-    """One build with a page for each breakage; each must be reported, with its file."""
+    """Build a page for each kind of breakage; each one must be reported, with its file."""
     small = built()
     contents = small.book.toc.read_text()
     for number, (old, new, _) in enumerate(BREAKAGES.values()):

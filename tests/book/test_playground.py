@@ -37,7 +37,7 @@ def build(folder: Path, **parts: str) -> tuple[BeautifulSoup, str]:
     texts = {"index": "Book\n====\n\n.. toctree::\n\n   page\n", "page": FIGURE.format(**values)}
     for name, text in texts.items():
         path = pages / f"{name}.rst"
-        if not path.exists() or path.read_text() != text:  # otherwise the page would be read again
+        if not path.exists() or path.read_text() != text:  # or Sphinx would read the page again
             path.write_text(text)
     warnings = folder / "warnings.txt"
     out = folder / "html"

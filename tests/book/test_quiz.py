@@ -1,4 +1,4 @@
-"""The multiple-choice questions on the teacher's page: their format, their answers, the page."""
+"""The multiple-choice questions on the teacher's page: format, answers, and the page itself."""
 
 import tomllib
 from collections import Counter
@@ -199,7 +199,7 @@ def test_the_right_option_is_what_a_program_finds(name: str) -> None:
 
 def test_what_the_other_answers_rest_on() -> None:
     layer = nn.LayerNorm(4)
-    assert list(layer.state_dict()) == ["weight", "bias"], "epsilon and running statistics"
+    assert list(layer.state_dict()) == ["weight", "bias"], "no epsilon, no statistics"
     x = torch.randn(3, 4)
     assert torch.equal(layer(x), layer.eval()(x))
     block = nn.TransformerEncoderLayer(8, 2, norm_first=True)

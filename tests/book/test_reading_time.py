@@ -1,4 +1,4 @@
-"""The rule for reading times; the text must state the same rule."""
+"""The rule for reading times, which must be the one stated in the text."""
 
 import nbformat
 import pytest

@@ -50,7 +50,7 @@ def test_outputs_follow_from_the_sources(chapter: Chapter, reference: NotebookNo
 
 def test_text_is_that_of_the_chapter(chapter: Chapter, reference: NotebookNode) -> None:
     assert reference == with_text_of(chapter, reference), (
-        f"{chapter.shown}: the text of the reference is not that of the chapter: {RENEW}"
+        f"{chapter.shown}: the reference's text isn't the chapter's: {RENEW}"
     )
 
 
@@ -66,8 +66,8 @@ def test_every_drawing_has_a_record(chapter: Chapter, reference: NotebookNode) -
     for number, output in outputs(reference):
         data = output.get("data", {})
         assert "image/svg+xml" not in data or FIGURE_SNAPSHOT in data, (
-            f"{chapter.where(number)} shows a drawing without the record by which it is compared: "
-            "show a matplotlib.figure.Figure, to which lnbook.notebook.set_up adds one"
+            f"{chapter.where(number)} shows a drawing without a record to compare: "
+            "show a matplotlib.figure.Figure, and lnbook.notebook.set_up adds the record"
         )
 
 

@@ -22,7 +22,7 @@ import os
 print("threads", os.environ.get("LNBOOK_THREADS", "1"))
 ```
 """
-# Each of the two iterations keeps doubling an error in the last bit.
+# Both iterations keep amplifying an error in the last bit.
 CHAOS = """
 ```{code-cell}
 import numpy as np
@@ -50,7 +50,7 @@ print(f"{(rows @ rows).std():.4f} {torch.tensor(rows).exp().mean().item():.4f}")
 
 @pytest.fixture
 def with_cells(built: Callable[[], SmallBook]) -> Callable[[str], SmallBook]:
-    """A small book whose chapter has more cells."""
+    """A small book with the given cells added to its chapter."""
 
     def make(cells: str) -> SmallBook:
         small = built()

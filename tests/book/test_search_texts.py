@@ -124,7 +124,7 @@ def test_words(text: str, expected: list[str]) -> None:
 
 
 def search(query: str) -> list[str]:
-    """The titles found in a small index."""
+    """The titles that a query finds in a small index."""
     rows = [
         ["section", 0, "a", "Padding", "What a mask does. Layer normalization of a row.", ""],
         ["section", 0, "b", "Masks", "Padding comes after the norm, and a batch of masks.", ""],
@@ -149,13 +149,13 @@ def search(query: str) -> list[str]:
     [
         ("padding", ["Padding", "Masks", "Attention"]),  # titles first
         ("mask", ["Masks", "Padding"]),
-        ("pad", ["Padding", "Masks", "Attention"]),  # before the word is finished
+        ("pad", ["Padding", "Masks", "Attention"]),  # while the word is still being typed
         ("paddign", ["Padding", "Masks", "Attention"]),
         ("Pre-LN", ["pre-norm"]),
         ("prenorm", ["pre-norm"]),
         ("layernorm", ["Padding", "pre-norm"]),
         ("gradient padding", ["Attention"]),  # it has both words
-        ("gradient zebra", ["Attention"]),  # it has one of the words, and no page has both
+        ("gradient zebra", ["Attention"]),  # one of the words is enough if no page has both
         ("zebra", []),
         ("", []),
         ("the", []),

@@ -24,7 +24,7 @@ def panel(number: int, top: int, left: int = 0) -> str:
     return f'<g id="axes_{number}"><g id="patch_{number}"><path d="{box}"/></g></g>'
 
 
-# Two rows of panels, the first of which has two, and ten points below them.
+# Two panels in the first row, one in the second, and ten points of space below them.
 FIGURE = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="30pt" height="140pt" viewBox="0 0 30 140">'
     f'<g id="figure_1">{panel(1, 20)}{panel(2, 20, left=15)}{panel(3, 100)}</g></svg>'
@@ -87,7 +87,7 @@ def cell(source: str, *outputs: nbformat.NotebookNode, **metadata: object) -> nb
 
 
 def executed(answer: float = 42.0) -> nbformat.NotebookNode:
-    """A chapter with a number, a figure, and something printed."""
+    """A chapter with a number, a figure, and printed output."""
     glued = nbformat.v4.new_output(
         "display_data",
         {GLUED: repr(answer)},
@@ -179,7 +179,7 @@ def test_only_some_panels_of_a_figure(path: Path, formulas: Renderer) -> None:
         "40",
         "80",
     )
-    # The second row, from 20 points above it to its end, and anything below all rows.
+    # The second row with the 20 points above it, and then everything below the last row.
     strips = BeautifulSoup(figure.svg, "xml").select("svg > svg")
     assert [strip["viewBox"] for strip in strips] == [
         "0 80.00 30.00 50.00",
@@ -260,7 +260,7 @@ def test_each_slide_has_something_to_say(lectures: list[deck.Deck]) -> None:
 RESULT = re.compile(r"\d\.\d|\d\s?(?:%|percent)")
 FENCE = re.compile(r"^```.*$", re.MULTILINE)
 NOT_TYPED = re.compile(r"\{\w+\}`[^`]*`|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$", re.DOTALL)
-# A version, settings of experiments, and answers to exercises by hand: none of them can change.
+# A version, experiment settings, and answers to exercises done by hand: none of them can change.
 FOUND_IN = {
     "PyTorch 1.7.1",
     "multiplies all the weights of these layers by **1.8**",
@@ -287,7 +287,7 @@ def test_no_result_is_typed_by_hand(book: Book) -> None:
 
 
 def test_few_words_per_slide(lectures: list[deck.Deck]) -> None:
-    """The back row reads a slide while someone speaks."""
+    """People in the back row read a slide while someone is speaking."""
     long = []
     for lecture in lectures:
         for slide in lecture.slides:

@@ -1,4 +1,4 @@
-"""Every section of the source notes has a place in the course, and the place exists.
+"""Every section of the source notes has a place in the course, and that place exists.
 
 The build checks that a linked chapter has the linked section, and fails otherwise.
 """
@@ -42,7 +42,7 @@ VERDICTS = ("false", "half", "slip", "open")
 
 
 def entries(book: Book) -> dict[str, tuple[str, str]]:
-    """For each entry of the myths page, by its anchor: the URL of its heading, and its text."""
+    """The heading's slug and the text of each entry on the myths page, by anchor."""
     text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
     parts = re.split(r"^\((myth-[\w-]+)\)=\n### (.*)\n", text, flags=re.MULTILINE)[1:]
     found = {}
@@ -53,7 +53,7 @@ def entries(book: Book) -> dict[str, tuple[str, str]]:
 
 
 def listed(book: Book) -> dict[str, set[str]]:
-    """For each entry, by its anchor: the verdicts in the page's list of statements."""
+    """The verdicts that the page's list of statements gives for each entry, by anchor."""
     text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
     found: dict[str, set[str]] = {}
     for verdicts, anchor in re.findall(

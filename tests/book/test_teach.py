@@ -17,7 +17,7 @@ def test_the_minutes_of_each_plan_add_up(book: Book) -> None:
 
 
 def test_questions_are_called_by_their_numbers(book: Book) -> None:
-    """The plan for one lecture links to three of them."""
+    """The plan for one lecture links to three questions."""
     text = (book.source / "teach.md").read_text(encoding="utf-8")
     listed = (book.source / "teach" / "questions.toml").read_text(encoding="utf-8")
     names = re.findall(r'^name = "(.*)"$', listed, re.MULTILINE)

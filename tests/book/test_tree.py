@@ -46,7 +46,7 @@ def test_code_of_a_chapter_has_one_of_three_names() -> None:
 
 
 def test_exercises_and_experiments_have_their_tests() -> None:
-    """Figures need no test file: examples, snapshots and one file for all chapters test them."""
+    """Figures need no test file: examples, snapshots and a shared test file cover them."""
     for path in CHAPTERS.glob("*/*/[a-z]*.py"):
         tests = TREES["tests"] / path.parent.relative_to(CHAPTERS) / f"test_{path.name}"
         assert path.stem == "figures" or tests.is_file(), f"{path}: there is no {tests}"

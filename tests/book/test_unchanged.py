@@ -12,7 +12,7 @@ from tests.book.small_book import SmallBook
 
 @pytest.fixture
 def root(small: SmallBook) -> Path:
-    """A small book that claims to be built."""
+    """A small book that's marked as built."""
     small.book.html.mkdir(parents=True)
     (small.book.html / "index.html").write_text("built")
     unchanged.remember(small.book.root, unchanged.sources_digest(small.book.root))

@@ -31,7 +31,7 @@ def commit(root: Path) -> None:
 
 @pytest.fixture
 def kept(small: SmallBook) -> SmallBook:
-    """The small book, committed."""
+    """The small book in a Git repository, with everything committed."""
     root = small.book.root
     shutil.copy(ROOT / "environment.yml", root / "environment.yml")
     small.book.constraints.write_text(PINS)

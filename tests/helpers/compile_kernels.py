@@ -1,7 +1,7 @@
 """Compile the CPU kernels before the tests need them: `python -m tests.helpers.compile_kernels`.
 
-The machine code is cached next to the kernels. CI runs this on a core that's idle anyway; without
-it, each test process first compiles what it needs, and sometimes two compile the same thing.
+The machine code is cached next to the kernels. CI runs this on a core that's idle anyway;
+otherwise, each test process would have to compile what it needs, sometimes at the same time.
 """
 
 import torch

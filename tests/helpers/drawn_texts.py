@@ -20,7 +20,7 @@ def overlapping(figure: Figure) -> list[tuple[str, str]]:
 
 
 def outside(figure: Figure, texts: Iterable[Text] | None = None) -> list[str]:
-    """The texts (by default, all except labels) that stick out of the figure on one side."""
+    """The texts (by default, all but labels) that stick out of the figure on the left or right."""
     figure.draw_without_rendering()
     texts = [text for axes in figure.axes for text in axes.texts] if texts is None else texts
     boxes = [(text.get_text(), text.get_window_extent()) for text in texts]

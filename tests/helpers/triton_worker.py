@@ -1,7 +1,7 @@
 """Runs Triton kernels in separate processes: interpreted on the CPU, or compiled for a GPU.
 
-Triton decides when it's imported whether kernels are interpreted, and in the tests' process, torch
-may already have imported it.
+Triton decides on import whether kernels are interpreted, and in the tests' own process, torch may
+already have imported it.
 """
 
 import os
@@ -35,7 +35,7 @@ class Worker:
         )
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call the function there; raise what it raises."""
+        """Call the function in the process, and raise whatever it raises."""
         pickle.dump((function.__name__, args, kwargs), self._process.stdin)
         self._process.stdin.flush()
         raised, result = pickle.load(self._process.stdout)
@@ -91,14 +91,14 @@ def on_gpu(name, *args):
 
 
 def call(name, *args):
-    """Any function of `lnbook.kernels.gpu`."""
+    """Call any function of `lnbook.kernels.gpu`."""
     from lnbook.kernels import gpu
 
     return getattr(gpu, name)(*args)
 
 
 def operators(norm, input, shape, parameters, eps, grad_output):
-    """The results of both passes through the operators for a GPU."""
+    """The results of both passes, computed with the GPU operators."""
     from lnbook.kernels.gpu import operators as ops
 
     y, statistics = getattr(ops, f"{norm}_forward")(input, shape, *parameters, eps)
@@ -111,16 +111,15 @@ def compiled(module, kernel, types, constants, num_warps, architecture):
 
     Args:
         module: the module of `lnbook.kernels.gpu`.
-        kernel: its name there.
+        kernel: its name in that module.
         types: Triton's type for each argument that isn't constant, by name.
-        constants: the values of the others; the statistics' dtype is given by name.
+        constants: the values of the other arguments; the statistics' dtype is given by name.
         num_warps: groups of 32 threads per program.
-        architecture: the GPU's, for example 90 for an H100.
+        architecture: the GPU's compute capability, for example 90 for an H100.
 
     Returns:
-        The instructions of PTX, the assembly language, that load from global memory; bytes of stack
-        per thread, which are used when there aren't enough registers; and the approximate
-        instructions.
+        The PTX (assembly) instructions that load from global memory; the bytes of stack per
+        thread, which are used when registers run out; and the instructions that approximate.
     """
     import importlib
 

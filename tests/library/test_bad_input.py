@@ -1,7 +1,7 @@
 """Bad input to every public function and class: the call raises an error that says what was given.
 
-A row of the table is one call: the function, its arguments, the type of the error, and the words
-that its message must contain: who was called, what was expected, what was given. An argument has
+Each row of the table is one call: the function, its arguments, the type of error, and the words
+that the message must contain (who was called, what was expected, what was given). An argument has
 one row for each check it has to pass. The details of shared checks are tested in `test_check.py`
 and `test_functional.py`, or below in the rows of the first function that uses them.
 
@@ -76,7 +76,7 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 def bad_eps(of: Any, call: Callable[..., Any], owner: str) -> Iterator[Row]:
-    """An eps that's a number, but not a valid eps."""
+    """An eps that's a number, but not a valid one."""
     yield row(of, partial(call, eps=-1e-5), ValueError, owner, "eps", "at least 0", "-1e-05")
 
 
@@ -646,7 +646,7 @@ def of_blocks() -> Iterator[Row]:
 def of_sequences(
     kind: Any, call: Callable[..., Any], mask: str, padding: str, owners: tuple[str, ...]
 ) -> Iterator[Row]:
-    """Input that everything that reads a sequence rejects when it's called."""
+    """Input that every function or module that takes sequences rejects when it's called."""
     x = numbers(2, 3, 4)
     sees = "attention"
     yield row(kind, partial(call, 1.0), TypeError, *owners, "src", "tensor", "float")
@@ -774,7 +774,7 @@ def of_starting_values() -> Iterator[Row]:
     yield row(f, partial(f, model, 1.0, rng=0), TypeError, name, "numpy.random.Generator", "int")
 
 
-# The rest: data, training and the helpers of chapters.
+# The rest: data, training and the helpers for chapters.
 
 RNG = np.random.default_rng(0)
 
@@ -878,7 +878,7 @@ TABLE = [
     for line in lines()
 ]
 
-# Public names that take no input that could be bad, and why.
+# Public names that can't get bad input, and why.
 NOTHING_TO_REFUSE = {
     "FLOATING_DTYPES": "a constant",
     "HALF_DTYPES": "a constant",
@@ -923,7 +923,7 @@ MODULES = (
 
 def test_every_public_name_has_rows_or_says_why_not() -> None:
     public = {name: getattr(module, name) for module in MODULES for name in module.__all__}
-    # The reference and functional share names: compare the objects, not the names.
+    # The reference and functional use the same names: compare the objects, not the names.
     things = [(name, getattr(m, name)) for m in MODULES for name in m.__all__]
     tried = [line.of for line in TABLE]
     without = {name for name, thing in things if not any(thing is of for of in tried)}

@@ -1,4 +1,4 @@
-"""Data: shapes, ranges, what is drawn, and errors."""
+"""Data: shapes, ranges, random draws, and errors."""
 
 import numpy as np
 import pytest

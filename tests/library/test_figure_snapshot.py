@@ -93,7 +93,7 @@ def test_the_last_digits_are_not_recorded() -> None:
 
 
 def drawn_at(height: float, scale: str = "linear") -> dict[str, object]:
-    """The record of points at 0 or 1, a text, a shape and a scatter plot at a given height."""
+    """The record of points, texts, shapes and a scatter plot, all at a given height."""
     figure = Figure()
     axes = figure.subplots()
     axes.set(ylim=(1e-20, 10) if scale == "log" else (-1, 10), yscale=scale)
@@ -119,7 +119,7 @@ def test_small_numbers_count_on_a_logarithmic_axis() -> None:
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_a_place_in_the_middle_goes_one_way_whatever_its_last_bit(scale: str) -> None:
-    # 0.12345 lies between 0.1234 and 0.1235: the mean of recorded numbers may end there.
+    # 0.12345 is halfway between 0.1234 and 0.1235, as a mean of two recorded numbers may be.
     def record(value: float) -> dict[str, object]:
         return draw(lambda _f, a: (a.axhline(value), a.set_yscale(scale), a.set_ylim(0.1, 1.2)))
 

@@ -78,7 +78,7 @@ def test_all_readers_are_folded() -> None:
     torch.testing.assert_close(model(x), before(x), rtol=0, atol=1e-11)
     model = copy.deepcopy(before)
     fold_affine_(model, "norm", ["a"])
-    assert not torch.allclose(model(x), before(x)), "a reader was forgotten"
+    assert not torch.allclose(model(x), before(x)), "a linear layer was forgotten"
 
 
 def test_a_pre_ln_block_folds_its_second_norm() -> None:
@@ -117,7 +117,7 @@ def module_twice() -> nn.Module:
 def test_what_cannot_be_folded_is_refused_and_left(
     model: nn.Module, norm: str, linears: object, error: type[Exception] | None, message: str
 ) -> None:
-    if error is None:  # one reader named twice must not be folded twice
+    if error is None:  # a layer that's named twice must not be folded twice
         before, x = copy.deepcopy(model), torch.randn(3, 4)
         with torch.no_grad():
             model[0].weight.fill_(2.0)

@@ -1,4 +1,4 @@
-"""layer_norm on tensors against PyTorch's own."""
+"""layer_norm on tensors, checked against PyTorch's own."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Batch, instance and group norm against PyTorch."""
+"""Batch, instance and group norm, checked against PyTorch."""
 
 import inspect
 import itertools
@@ -93,7 +93,7 @@ def test_group_norm_equals_pytorch(shape, groups, affine, dtype, tolerance):
 
         def call(x, weight, bias, function=function):
             if weight is None and function is native.group_norm:
-                weight = torch.ones(4, dtype=dtype)  # needed to differentiate the bias
+                weight = torch.ones(4, dtype=dtype)  # PyTorch needs it to differentiate the bias
             return function(x, groups, weight, bias, 0.01)
 
         results.append(run(call, x, weight, bias, upstream))

@@ -1,7 +1,7 @@
-"""The fast Functions against the plain forms, PyTorch, float64 and numerical derivatives.
+"""The fast Functions, checked against plain forms, PyTorch, float64 and numerical derivatives.
 
-Every case runs with the kernels, and with the torch operations that replace them, both whole and
-cut into small blocks.
+Every case runs with the kernels and with the torch operations that replace them; the latter run
+both on the whole input and on small blocks of it.
 """
 
 import itertools
@@ -355,7 +355,7 @@ def test_an_input_changed_before_backward_is_noticed():
             y.sum().backward()
 
 
-# Callers
+# Saved tensors
 
 
 def test_little_is_kept_for_backward():

@@ -1,4 +1,4 @@
-"""rms_norm and dynamic_tanh against PyTorch and NumPy."""
+"""rms_norm and dynamic_tanh, checked against PyTorch and NumPy."""
 
 import itertools
 import math

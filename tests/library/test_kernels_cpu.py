@@ -1,4 +1,4 @@
-"""The CPU kernels and their operators against NumPy in float64, PyTorch and plain functions."""
+"""The CPU kernels and operators, checked against float64 NumPy, PyTorch and plain functions."""
 
 import itertools
 import subprocess
@@ -99,7 +99,7 @@ def test_kernels_equal_numpy(norm, shape, dims, dtype, wide, way):
 def test_wide_rows_are_right_in_twos_and_alone(rows, dtype, way):
     width = WIDE + 5
     x, weight, bias, grad = random_case((rows, width), 1, dtype)
-    x[-1], grad[-1] = 3 * x[-1] + 1, -4 * grad[-1]  # so that the last row differs from its neighbor
+    x[-1], grad[-1] = 3 * x[-1] + 1, -4 * grad[-1]  # unlike its neighbor
     results = run("layer_norm", x, (width,), (weight, bias), grad)
     expected = exact("layer_norm", x, (width,), (weight, bias), grad)
     for found, right in zip(results, expected, strict=True):
@@ -156,7 +156,7 @@ def test_a_large_result_is_written_past_the_cache(monkeypatch):
 def test_special_rows_are_those_of_the_plain_function(past, dtype, width, monkeypatch):
     monkeypatch.setattr(norms, "CACHE", 0 if past else 2**24)
     base, largest = np.random.default_rng(3).standard_normal(width), torch.finfo(dtype).max
-    far = 1 / torch.finfo(dtype).eps / 8  # a deviation of an eighth of the mean's last digit
+    far = 1 / torch.finfo(dtype).eps / 8  # a mean whose last bit is worth 1/8 of the deviation
     rows = [np.full(width, 0.1), np.full(width, -largest / width / 2), np.zeros(width)]
     rows += [base + far, 1e3 * base + far, np.where(np.arange(width) == 3, np.nan, base)]
     rows += [np.where(np.arange(width) == 5, np.inf, base), np.full(width, largest)]
@@ -479,7 +479,7 @@ def test_autocast_changes_nothing(kind, names, dtype):
 
 @pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
 @pytest.mark.parametrize("dims", [(0, 0), (0, None), (None, 0), (1, None)])
-@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch calls it once per example
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # one call per example
 def test_vmap_runs_operators_one_by_one(norm, dims):
     count = 2 if norm == "layer_norm" else 1
     x, grad = random_tensor(2, 4, 4, 6)

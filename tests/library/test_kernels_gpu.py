@@ -1,4 +1,4 @@
-"""The Triton kernels, without a GPU: interpreted against NumPy in float64, and compiled.
+"""The Triton kernels without a GPU: interpreted, to compare with NumPy in float64, and compiled.
 
 A worker is a separate process; see `tests.helpers.triton_worker`.
 """
@@ -18,13 +18,13 @@ from lnbook.kernels.gpu._launch import BACKWARD_ROW_BYTES, ROW_BYTES, block_size
 from tests.helpers import triton_worker
 from tests.helpers.triton_worker import Worker
 
-# Triton exists only for Linux.
+# Triton is available only for Linux.
 needs_triton = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton isn't installed"
 )
 EPS = 0.3
 NAN, INF = float("nan"), float("inf")
-# The rounding of the result, and of a sum of a few numbers.
+# These allow for rounding the result and for summing a few numbers.
 TOLERANCES = {
     torch.float64: 4e-15,
     torch.float32: 2e-6,
@@ -186,10 +186,10 @@ def test_empty_matrices(interpreted, shape, dtype):
 
 
 def special_rows(width, dtype):
-    """Rows that a careless kernel gets wrong, and how many there are."""
+    """Rows that a careless kernel gets wrong."""
     base = np.random.default_rng(3).standard_normal(width)
     largest = torch.finfo(dtype).max
-    far = 1 / torch.finfo(dtype).eps / 8  # a deviation of an eighth of the mean's last digit
+    far = 1 / torch.finfo(dtype).eps / 8  # a mean whose last bit is worth 1/8 of the deviation
     rows = [np.full(width, 0.1), np.full(width, -largest / width / 2), np.zeros(width)]
     rows += [base + far, 1e3 * base + far, np.where(np.arange(width) == 3, NAN, base)]
     rows += [np.where(np.arange(width) == 5, INF, base), np.full(width, largest)]
@@ -230,7 +230,7 @@ def test_special_rows_are_those_of_the_plain_function(interpreted, width, dtype,
 @needs_triton
 @pytest.mark.parametrize("width", [50, 20000])
 def test_sums_over_rows_survive_a_large_mean(interpreted, width):
-    """The mean of 1e5 is off by up to 0.004 in float32; the deviation is 1."""
+    """In float32, a mean near 1e5 is off by up to 0.004; the deviation is 1."""
     x, weight, bias, grad = random_case(4, width, torch.float32)
     x = 0.5 * x + 1e5
     *_, dweight, dbias = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
@@ -251,7 +251,7 @@ def test_bfloat16_results_are_rounded_once_and_to_the_nearest(interpreted):
 
 @needs_triton
 def test_sums_over_rows_stay_exact_in_bfloat16(interpreted):
-    """Hundreds of rows: a sum in 16 bits would be off by several percent."""
+    """With hundreds of rows, a sum in 16 bits would be off by several percent."""
     x, weight, bias, grad = random_case(400, 8, torch.bfloat16)
     *_, dweight, dbias = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
     expected = reference.layer_norm_backward(float64(grad), float64(x), 8, float64(weight), EPS)
@@ -352,7 +352,7 @@ def test_the_largest_block_compiles_and_stays_in_registers(
     block = block_size(width, torch.promote_types(dtype, torch.float32), limit)
     assert block == width
     _, stack, _ = compiled(compiling, module, kernel, more, dtype, width, block, architecture)
-    assert stack <= 16  # bytes per thread; a block twice as large takes a thousand
+    assert stack <= 16  # bytes per thread; a block twice as large needs a thousand
 
 
 @needs_triton

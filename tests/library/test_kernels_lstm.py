@@ -68,7 +68,7 @@ def test_sigmoid_and_tanh_have_errors_of_a_few_last_bits(kernel, exact, dtype):
         rounded = np.abs(expected).astype(dtype)
     last_bit = np.maximum(np.spacing(rounded), np.finfo(dtype).smallest_subnormal)
     errors = np.abs(y - expected) / last_bit
-    # tanh is as small as its argument, so it's exact for denormals; a sigmoid may become zero.
+    # tanh of a denormal is that same denormal, so it's exact; a denormal sigmoid may become zero.
     normal = np.abs(expected) > 1.5 * np.finfo(dtype).tiny
     assert float(errors[normal].max()) < 3.0
     small = np.abs(y - expected)[~normal]
@@ -92,7 +92,7 @@ def test_loops_over_them_become_vector_instructions(kernel, dtype, integer):
     x = np.zeros(64, dtype)
     kernel(x, x.copy())
     code = "".join(kernel.inspect_llvm().values())
-    # Powers of two are assembled from bits: several at once, or the loop isn't vectorized.
+    # Powers of two are assembled from bits; in a vectorized loop, several at a time.
     assert re.search(rf"shl [a-z ]*<\d+ x {integer}>", code)
 
 
@@ -166,7 +166,7 @@ def assert_all_close(found, expected, tolerance):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Count the calls to the kernel: with the fallback, the tests would pass, too."""
+    """Count the calls to the kernel, since the tests would also pass with the fallback."""
     made = []
     run = _compile.run
     monkeypatch.setattr(

@@ -19,7 +19,7 @@ from lnbook.labs.points import award
 
 
 def layer_norm(change: str = "") -> Callable[..., Any]:
-    """LayerNorm in NumPy, with a mistake."""
+    """LayerNorm in NumPy, with the given mistake, if any."""
 
     def function(x: Any, gamma: Any, beta: Any, eps: float) -> Any:
         mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
@@ -47,7 +47,7 @@ def layer_norm(change: str = "") -> Callable[..., Any]:
 
 
 def backward(change: str = "") -> Callable[..., Any]:
-    """The backward pass in NumPy, with a mistake."""
+    """The backward pass in NumPy, with the given mistake, if any."""
 
     def function(dy: Any, x: Any, gamma: Any, eps: float) -> Any:
         centered = x - x.mean(-1, keepdims=True)
@@ -169,7 +169,7 @@ def half_squares(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
 
 
 def in_float32(change: str) -> Callable[..., Tensor]:
-    """LayerNorm for float16, computed in float32, with a mistake."""
+    """LayerNorm for float16, computed in float32, with the given mistake, if any."""
 
     def function(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
         x, weight, bias = x.float(), weight.float(), bias.float()

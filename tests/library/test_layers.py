@@ -1,4 +1,4 @@
-"""The LayerNorm module against torch.nn.LayerNorm: numbers, state dicts, printing, errors."""
+"""LayerNorm, checked against torch.nn.LayerNorm: numbers, state dicts, printing, errors."""
 
 import inspect
 import math

@@ -9,7 +9,7 @@ from lnbook.layers import AdaLayerNorm
 from tests.helpers.random_tensors import random_input, random_tensor, randomized
 
 DOUBLE = {"dtype": torch.float64}
-# Normalized shape, input, condition, axes to insert into whatever depends on the condition.
+# Normalized shape, input shape, condition shape, axes to insert into shift, scale and gate.
 SHAPES = [
     ((6,), (4, 6), (4, 3), ()),
     ((6,), (4, 5, 6), (4, 3), (1,)),
@@ -24,7 +24,7 @@ SHAPES = [
 
 
 def expected(layer, x, c, axes):
-    """The formula in NumPy: the row's norm, and one product with the condition."""
+    """The formula in NumPy: normalize the rows, and multiply a matrix by the condition."""
     shape = layer.normalized_shape
     over = tuple(range(-len(shape), 0))
     weight = layer.modulation.weight.detach().numpy()
@@ -137,7 +137,7 @@ def test_small_scales_are_not_lost_in_bfloat16():
     assert layer(1.5 * x, c).dtype == torch.bfloat16
     layer.modulation.weight.data[:2] = torch.tensor([[2.0**-8], [-(2.0**-8)]])
     layer.modulation.weight.data[2:] = 2.0**-8
-    # -1 - 2**-8 + 2**-8 is -1 again, but 1.0 rounded first would give -1 + 2**-8.
+    # -1 - 2**-8 + 2**-8 is -1, but rounding 1 + 2**-8 to 1 first would give -1 + 2**-8.
     assert layer(x, c).tolist() == [[-1.0, 1.0]]
 
 

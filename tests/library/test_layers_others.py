@@ -140,7 +140,7 @@ def test_rms_norm_on_another_device():
         layer(torch.ones(4, 5, device="meta", dtype=torch.float16))
 
 
-@pytest.mark.parametrize("implementation", ["auto", "fused", "plain"])  # PyTorch rounds more often
+@pytest.mark.parametrize("implementation", ["auto", "fused", "plain"])  # "native" rounds more often
 def test_rms_norm_in_half_precision(implementation):
     layer, x = (
         randomized(RMSNorm(32, implementation=implementation)),

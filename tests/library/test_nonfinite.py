@@ -23,7 +23,7 @@ def found(model: nn.Module, x: Any = X, backward: bool = False) -> tuple[str, st
 
 
 class Formula(nn.Module):
-    """A module around a function."""
+    """A module that wraps a function."""
 
     def __init__(self, function: Any) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Formula(nn.Module):
 
 
 class Residual(nn.Module):
-    """A norm of a sum, with the sum in `forward`, outside any submodule."""
+    """Normalizes a sum that's computed in `forward`, outside any submodule."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ def test_only_the_first_is_reported() -> None:
     broken = nn.Sequential(Formula(lambda x: x / 0), *model)
     with torch.no_grad():
         assert found(broken) == ("0", "output", "")
-        model[2].bias[0] = NAN  # a parameter comes first, though its module is last
+        model[2].bias[0] = NAN  # parameters are checked first, even in the last module
         assert found(broken) == ("3", "parameter", "bias")
 
 

@@ -1,4 +1,4 @@
-"""The NumPy reference against hand-computed values, finite differences and PyTorch in float64."""
+"""The NumPy reference, checked against hand-computed values, finite differences and PyTorch."""
 
 import math
 import subprocess
@@ -89,7 +89,7 @@ def test_inputs_become_float64():
 
 
 def test_a_large_mean_cancels_nothing():
-    # Integers, so that adding 2**30 is exact; one-pass variance would lose every digit.
+    # Integers, so that adding 2**30 is exact; a one-pass variance would lose every digit.
     x = np.random.default_rng(2).integers(-9, 10, (3, 8)).astype(np.float64)
     expected = reference.layer_norm_forward(x, 8)
     shifted = reference.layer_norm_forward(x + 2.0**30, 8)

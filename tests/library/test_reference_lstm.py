@@ -1,4 +1,4 @@
-"""The NumPy steps against hand-computed values and against compositions of PyTorch's layers."""
+"""The NumPy steps, checked against hand-computed values and compositions of PyTorch's layers."""
 
 import math
 import subprocess
@@ -25,7 +25,7 @@ def random_case(variant, bias=True, seed=0, batch=3, input_size=5, size=4):
 
 
 def composed(variant, x, h, c, parameters, eps):
-    """Compute the step with PyTorch's layers, and the gates in the paper's order f, i, o, g."""
+    """Compute the step with PyTorch's layers, with the gates in the paper's order f, i, o, g."""
     x, h, c = (torch.tensor(array) for array in (x, h, c))
     p = {name: torch.tensor(array) for name, array in parameters.items()}
     size = h.shape[1]
@@ -76,8 +76,8 @@ def test_without_a_norm_it_is_pytorchs_cell(bias):
 
 
 def test_ba_by_hand():
-    # One unit: the four summed inputs are (0, 0, 2, 2), whose norm is (-1, -1, 1, 1); the norm of
-    # a single cell is 0, so that h is sigmoid(o) tanh(beta).
+    # With one unit, the four summed inputs are (0, 0, 2, 2), which normalize to (-1, -1, 1, 1); a
+    # single cell normalizes to 0, so h is sigmoid(o) tanh(beta).
     parameters = {
         "weight_ih": [[0.0], [0.0], [2.0], [2.0]],
         "weight_hh": np.zeros((4, 1)),
@@ -104,7 +104,7 @@ def test_the_variants_differ():
     ba, carried = (step(x, h, c, parameters) for step in (lstm.ba_step, lstm.carried_step))
     np.testing.assert_allclose(ba[0], carried[0])
     assert np.abs(ba[1] - carried[1]).max() > 0.1
-    # With gains of 1 and no biases, Ba's form is a different function from one norm per gate.
+    # Even with gains of 1 and no biases, Ba's form isn't the same function as one norm per gate.
     plain = {**parameters, "norm_gates_weight": np.ones(16)}
     plain |= {name: np.ones(16) for name in ("norm_ih_weight", "norm_hh_weight")}
     plain = {name: array for name, array in plain.items() if "bias" not in name}

@@ -1,4 +1,4 @@
-"""SelfAttention and its plain form against PyTorch's, NumPy and numerical derivatives."""
+"""SelfAttention and its plain form, checked against PyTorch, NumPy and numerical derivatives."""
 
 import copy
 import inspect
@@ -20,7 +20,7 @@ FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
 
 def all_masks():
-    """Return masks by name; no query loses all its keys."""
+    """Return masks by name; every query keeps at least one key."""
     rng = np.random.default_rng(7)
     hidden = torch.tensor(rng.random((L, L)) < 0.4)
     hidden.fill_diagonal_(False)
@@ -435,7 +435,7 @@ def test_argument_names_are_those_of_pytorch():
 
 
 def test_the_attention_says_that_the_batch_comes_first():
-    # PyTorch's encoder stack reads it.
+    # PyTorch's encoder stack reads this attribute.
     assert SelfAttention(4, 2).batch_first is True
 
 

@@ -1,4 +1,4 @@
-"""The four blocks against PyTorch's layer, their equations in NumPy, and numerical derivatives."""
+"""The four blocks, checked against PyTorch's layer, NumPy equations and numerical derivatives."""
 
 import copy
 import inspect
@@ -125,7 +125,7 @@ def test_pytorchs_fast_path_in_evaluation(norm_first):
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_dropout_falls_where_it_falls_in_pytorch(norm_first):
     ours, theirs = pair(norm_first, 0.5)
-    # Just one sequence: PyTorch lays out batches differently in memory, and draws in that order.
+    # Just one sequence: PyTorch lays out batches differently, and dropout draws in memory order.
     x, upstream = random_tensor(1, L, D), random_tensor(1, L, D, seed=6)
     assert ours.training
     for seed in range(4):
@@ -202,7 +202,7 @@ def numpy_norm(block, name, x):
 
 
 def numpy_attention(block, x, hidden):
-    """Return attention in NumPy: all heads of all sequences at once, `hidden` (N, L, L)."""
+    """Return attention in NumPy, for all heads of all sequences at once; `hidden` is (N, L, L)."""
     state = {name: value.numpy() for name, value in block.self_attn.state_dict().items()}
     joint = x @ state["in_proj_weight"].T + state["in_proj_bias"]
     query, key, value = joint.reshape(N, L, 3, HEADS, -1).transpose(2, 0, 3, 1, 4)

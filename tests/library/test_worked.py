@@ -1,4 +1,4 @@
-"""Written-out calculations: every number in them must be right, and `=` must mean it."""
+"""Written-out calculations: every number must be right, and `=` must mean exactly equal."""
 
 import re
 

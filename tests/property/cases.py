@@ -25,8 +25,8 @@ VARIANTS = ("ba", "per-gate", "carried", "none")
 IMPLEMENTATIONS = ("auto", "native", "fused", "plain")
 EPS = 0.1  # large, so that its position in the formula matters
 
-# PyTorch's fused attention has first derivatives in reverse mode only; with `need_weights`,
-# it has all derivatives.
+# PyTorch's fused attention has only first derivatives, in reverse mode; with `need_weights`, which
+# doesn't use it, all derivatives exist.
 FUSED: Mapping[str, Refusal] = {
     "gradgradcheck": (RuntimeError, "not implemented"),
     "jvp": (RuntimeError, "forward AD"),
@@ -44,7 +44,7 @@ class Case:
         name: its name and variant, for pytest's output.
         inputs: the shapes of the tensors that the call takes.
         call: the function, called with these tensors.
-        make: instead of `call`, makes the module to call, given dtype and device.
+        make: used instead of `call`; makes the module to call, given a dtype and a device.
         options: the other arguments of a module's call, by name.
         refuses: the tools that it rejects, by name, and the error that it raises for each.
     """
@@ -63,7 +63,7 @@ class Case:
         return tuple(torch.tensor(rng.standard_normal(shape)).to(dtype) for shape in self.inputs)
 
     def module(self, dtype: torch.dtype = torch.float64, seed: int = 0) -> nn.Module:
-        """Make the module with random parameters: gains of 1 and biases of 0 hide mistakes."""
+        """Make the module with random parameters: gains of 1 and biases of 0 can hide mistakes."""
         assert self.make is not None
         module, rng = self.make(dtype=dtype), np.random.default_rng(seed)
         with torch.no_grad():

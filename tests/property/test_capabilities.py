@@ -22,7 +22,7 @@ from lnbook.recurrent import LayerNormGRU, LayerNormGRUCell, LayerNormLSTM, Laye
 from lnbook.transformer import PostLNBlock, PreLNBlock, SelfAttention, TransformerEncoder
 from tests.property.cases import CASES, NOT_APPLICABLE, flat
 
-# PyTorch's own warnings, from its compiler, its exporter, and transforms of kernels without rules.
+# Warnings from PyTorch's compiler, its exporter, and transforms of kernels without their own rules.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
@@ -35,10 +35,10 @@ every_module = pytest.mark.parametrize("case", MODULES, ids=lambda case: case.na
 FIRST = list({id(case.of): case for case in reversed(CASES)}.values())[::-1]
 of_each_one = pytest.mark.parametrize("case", FIRST, ids=lambda case: case.name)
 
-# How far a result in each dtype may be from that in float64, relative to its largest number: a
-# stack of blocks is a chain of about 20 operations, each with a few roundings.
+# How far a result may be from the float64 result, in rounding units of its largest number: a stack
+# of blocks is a chain of about 20 operations, each with a few roundings.
 UNITS = 64
-# Where autocast lowers matrix products; elsewhere it changes nothing.
+# Where autocast lowers the precision of matrix products; elsewhere, it changes nothing.
 LOWERED = (
     "lnbook.transformer",
     "lnbook.recurrent.cell",
@@ -51,7 +51,7 @@ LOWER = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def refused(case, tool):
-    """The context in which a case must raise, if it rejects the tool."""
+    """A context that expects the case's error, if the case rejects the tool."""
     if tool not in case.refuses:
         return nullcontext()
     error, words = case.refuses[tool]
@@ -158,7 +158,7 @@ def test_compiles_without_a_break(case):
 
 
 def test_compiles_to_machine_code():
-    # Without a C++ compiler, what it would compile runs as it is.
+    # Without a C++ compiler, run the graph as is instead of compiling it.
     backend = "inductor" if shutil.which("c++") or shutil.which("g++") else "aot_eager"
     torch.compiler.reset()
     layer = LayerNorm(4, dtype=torch.float64, implementation="fused")
@@ -252,7 +252,7 @@ def test_autocast_lowers_products_of_matrices_alone(case):
     lowered = case.of.__module__.startswith(LOWERED)
     if not lowered:
         same(found[0], expected[0], rtol=0.0, atol=0.0)
-    # Autograd's own matrix products, in the backward pass, are lowered too.
+    # Autocast also lowers autograd's own matrix products in the backward pass.
     of_norms = case.of.__module__.startswith(("lnbook.f", "lnbook.l"))
     if case.name.startswith(BY_HAND) or (of_norms and not lowered):
         same(found[1], expected[1], rtol=0.0, atol=0.0)

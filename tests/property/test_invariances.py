@@ -81,7 +81,7 @@ def test_the_length_of_a_normalized_row_is_known_and_its_sum_is_zero(norm, probl
 @repeatable
 @given(problem=rows, shift=st.floats(-100.0, 100.0), scale=scales)
 def test_layer_norm_projects_and_scales_to_a_sphere(norm, problem, shift, scale):
-    # Brody, Alon and Yahav 2023: project orthogonally to 1, then scale to the length sqrt(H). So
+    # Brody, Alon and Yahav 2023: project orthogonally to 1, then scale to length sqrt(H). So
     # shifting or scaling a row doesn't matter, flipping its sign flips the output, and normalizing
     # again changes nothing.
     count, features, seed = problem
@@ -193,8 +193,8 @@ def test_layer_norm_is_rms_norm_of_centered_weights(problem, eps):
         close(ours, norm(x @ weight.T + bias, eps), 1e-8)
 
 
-# Ba, Kiros and Hinton 2016, table 1, with a row for RMSNorm: which changes leave the outputs the
-# same.
+# Ba, Kiros and Hinton 2016, table 1, with a row for RMSNorm: which changes leave the
+# outputs unchanged.
 
 CHANGES: dict[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
     "matrix rescaled": lambda x, w: (x, 3.0 * w),
@@ -238,6 +238,6 @@ def test_the_family_is_one_norm_over_different_groups(samples, channels, positio
     close(group_norm(x, 1, eps=eps), layer_norm(x, (channels, positions), eps=eps))
     close(group_norm(x, channels, eps=eps), instance_norm(x, eps=eps))
     close(instance_norm(x, eps=eps), layer_norm(x, (positions,), eps=eps))
-    turned = x.transpose(0, 1)  # a channel of the batch as a row
+    turned = x.transpose(0, 1)  # each channel of the batch becomes a row
     rows_of_channels = layer_norm(turned, (samples, positions), eps=eps).transpose(0, 1)
     close(batch_norm(x, None, None, training=True, eps=eps), rows_of_channels)

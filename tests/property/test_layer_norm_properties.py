@@ -80,7 +80,7 @@ def test_normalized_rows_have_mean_zero_and_variance_v_over_v_plus_eps(problem, 
     np.testing.assert_allclose(
         np.mean(normalized**2, axis=features), variance / (variance + eps), atol=1e-10
     )
-    # The largest value that any element can take: all others are equal.
+    # No element can be larger; it reaches this bound when all the others are equal.
     assert np.abs(normalized).max() <= math.sqrt(math.prod(shape) - 1) + 1e-9
 
 
@@ -187,7 +187,7 @@ def test_refuses_what_pytorch_refuses(shape, normalized, fits, same, dtype, para
             return type(error)
 
     ours, theirs = outcome(layer_norm), outcome(torch_layer_norm)
-    # If a call is wrong in two ways, each function may complain about a different one.
+    # If a call has two mistakes, the two functions may complain about different ones.
     refused = [
         isinstance(result, type) and issubclass(result, RuntimeError) for result in (ours, theirs)
     ]

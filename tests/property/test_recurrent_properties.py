@@ -84,7 +84,7 @@ def test_each_sequence_is_the_reference_walked(layer, eps):
 @given(layers(st.sampled_from(NORMED)), st.floats(0.5, 50.0), st.floats(0.5, 50.0))
 def test_matrices_may_be_rescaled(layer, first, second):
     # LN is invariant to the scale of its input. In Ba's form, each matrix has its own norm; one
-    # norm after the sum is invariant only to a common scale. With eps scaled too, this is exact.
+    # norm after the sum is invariant only to a common scale. It would be exact if eps were scaled.
     variant, sizes, (rows, h, c), parameters, _ = layer
     second = first if variant == "per-gate" else second
     scaled = {**parameters}

@@ -218,7 +218,7 @@ def test_the_plain_attention_equals_the_kernel(sizes, scale, is_causal, masked, 
     assert bool(((sums - 1.0).abs() < 1e-12).logical_or(sums == 0.0).all())
     one = tuple(None if t is None else t[0, 0] for t in (query, key, value, mask))
     close(dot_product_attention(*one, is_causal=is_causal, scale=scale), (y[0, 0], weights[0, 0]))
-    # An output is a mean of the values: it stays within their range.
+    # An output is a weighted mean of the values, so it stays within their range.
     assert bool((y <= value.amax(-2, keepdim=True).clamp_min(0.0) + 1e-9).all())
 
 

@@ -58,7 +58,7 @@ def violations(
 
 
 def broken_rules(seen: Visit, axe: str) -> Iterator[str]:
-    """What axe finds in light mode with all rules, and in dark mode with those it can break."""
+    """What axe finds in light mode with all rules, and in dark mode with COLORS_AND_PICTURES."""
     switch_to(seen.page, "light")
     for found in violations(seen.page, axe):
         yield f"light mode breaks a rule of axe: {found}"

@@ -56,7 +56,7 @@ def files(html: Path) -> str:
     return f"{html.as_uri()}/"
 
 
-# Not for the session: a thread can run only one Playwright at a time, and printing starts one, too.
+# Not session-wide: a thread can run only one Playwright at a time, and printing starts one, too.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright, launch(playwright) as started:

@@ -8,13 +8,13 @@ from typing import Any
 Report = dict[str, Any]
 
 MARKS = ("performance", "accessibility", "best-practices", "seo")
-# What the median of the runs must reach. The site's targets are 97 on a phone and 100 on a desktop;
-# simulated phones on a busy machine cost a few points, so the test asks for a little less.
+# The median score needed to pass. The site's targets are 97 on a phone and 100 on a desktop;
+# simulating a phone on a busy machine costs a few points, so the test asks for a little less.
 PERFORMANCE = {"mobile": 95, "desktop": 99}
 # Lighthouse times the host before each run and reports the result as `benchmarkIndex`. Its
 # performance scores assume a high-end desktop, which its documentation puts at 1500 to 2000: the
-# constant by which it slows the processor down was chosen for these
-# (https://github.com/GoogleChrome/lighthouse/blob/main/docs/throttling.md). Two quiet cores, on
+# factor by which it slows down the processor was chosen for such machines
+# (https://github.com/GoogleChrome/lighthouse/blob/main/docs/throttling.md). Two idle cores, on
 # which every page reaches its target, gave 1700 to 2600; the same cores at a third of their speed
 # gave 290 to 1600, and took up to 20 points off pages that otherwise score 100.
 FAST_HOST = 1500
@@ -23,11 +23,11 @@ ENOUGH_RUNS = 3  # before a page fails: a single run may have hit a busy moment
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the reports on one page.
+    """The verdict on one page, based on its reports.
 
     Attributes:
         marks: the median of each score.
-        index: the lowest `benchmarkIndex` of the runs.
+        index: the lowest `benchmarkIndex` of all runs.
         faults: for each score that is too low and counts, the score and what cost points.
         note: one line about a performance score that's too low but doesn't count.
     """
@@ -67,7 +67,7 @@ def median(reports: Sequence[Report]) -> dict[str, int]:
 
 
 def lost(report: Report, category: str) -> list[str]:
-    """What cost points in a category."""
+    """The audits that cost points in a category."""
     audits = report["audits"]
     return [
         f"{ref['id']}: {audits[ref['id']]['title']}"

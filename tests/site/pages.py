@@ -16,7 +16,7 @@ FIGURES = {  # the live figures of each page
 }
 
 PHONE_ONLY, BOTH = ("mobile",), ("mobile", "desktop")
-# The pages that Lighthouse scores on every push, on which devices, and why these. All pages share
+# The pages that Lighthouse scores on every push, on which devices, and why. All pages share
 # one template, one style sheet and one set of scripts, so one page of each kind represents the
 # others. A phone is the harder test: Lighthouse simulates a slow processor and a slow network for
 # it.

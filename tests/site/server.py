@@ -1,4 +1,4 @@
-"""Serves the built site like a web host: compressed, with the types that browsers expect."""
+"""Serves the built site like a web host: compressed, with the content types browsers expect."""
 
 import functools
 import gzip

@@ -42,7 +42,7 @@ def test_an_answer_is_judged_on_the_page(open_page: OpenPage, width: int) -> Non
 
 
 def test_a_form_is_accessible_after_a_verdict(browser: Browser, site: str, axe_script: str) -> None:
-    """test_pages.py checks it before there is a verdict."""
+    """test_pages.py checks the form before there's a verdict."""
     with visit(browser, site, PAGE) as seen:
         seen.lay_out()
         form = seen.page.locator("#exercise-by-hand form")

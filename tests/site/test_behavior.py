@@ -13,7 +13,7 @@ from tests.site.pages import BOOK
 from tests.site.visit import AT_REST, DESKTOP, MODES, PHONE, visit
 
 CHAPTER = "formula/step-by-step"
-# Where a page comes from and how wide the window is: two pairs cover every value of both.
+# Where a page comes from, and how wide the window is; two pairs cover all four values.
 PLACES = pytest.mark.parametrize(("place", "width"), [("site", PHONE), ("files", DESKTOP)])
 RING = """() => {
     const style = getComputedStyle(document.activeElement);

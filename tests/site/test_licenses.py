@@ -19,7 +19,7 @@ def test_every_script_and_font_is_listed() -> None:
 
 def known(path: Path, listed: set[str]) -> bool:
     name = path.relative_to(BOOK.html).as_posix()
-    if name == "searchindex.js" or name.startswith("_static/previews/"):  # the words of the book
+    if name == "searchindex.js" or name.startswith("_static/previews/"):  # the book's own text
         return True
     static = path.relative_to(BOOK.html / "_static").as_posix()
     if static in listed or f"{static.partition('/')[0]}/" in listed:

@@ -1,7 +1,7 @@
 """Every page on a phone: it passes axe's rules, and nothing is cut off.
 
-Every formula, code cell and table either fits or visibly scrolls, on a narrow phone and on a
-slightly wider one, to which the open page is resized.
+Every formula, code cell and table either fits or visibly scrolls, on a narrow phone and after the
+open page is resized to a slightly wider one.
 """
 
 import pytest
@@ -108,7 +108,7 @@ def test_long_formulas_break(browser: Browser, site: str, name: str) -> None:
 
 
 def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str) -> None:
-    """The cover moves with the content, and leaves the shade visible at the other edge."""
+    """The shade's cover scrolls with the content, which uncovers the shade at the other edge."""
     with visit(browser, site, "formula/step-by-step.html", width=PHONE) as seen:
         page = seen.page
         show_everything(page)
@@ -122,7 +122,7 @@ def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str
         assert box.screenshot() != before
 
 
-# Where the boxes of an article end, as the reader sees them: at the right edge of what's drawn.
+# Where the boxes of an article visibly end, at the right edge of what's drawn.
 EDGES = """() => [...document.querySelectorAll(
         "article section > :is(.cell, .admonition, .pst-scrollable-table-container)")]
     .filter((box) => box.clientWidth > 0 && !box.parentElement.closest(".admonition"))

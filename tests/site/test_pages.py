@@ -1,8 +1,8 @@
-"""Every page loads by itself, is light enough, has no errors, and passes axe's rules.
+"""Every page loads without other hosts, is light enough, has no errors, and passes axe's rules.
 
 A page is opened over http and from files, here on a desktop; test_narrow.py opens it on a phone.
-Over http, it's then switched to dark mode; a separate test shows that it looks as if it had been
-loaded that way.
+Over http, it's then switched to dark mode; a separate test shows that it looks the same as if it
+had been loaded in dark mode.
 """
 
 from collections.abc import Callable
@@ -125,7 +125,7 @@ LOOKS = """() => [...document.querySelectorAll("body, body *")].map((element) =>
 def test_dark_mode_is_the_same_loaded_or_switched_to(
     request: pytest.FixtureRequest, browser: Browser, scheme: str, name: str
 ) -> None:
-    """So it's enough to check every page in the dark mode that it was switched to."""
+    """That's why it's enough to check every page after switching it to dark mode."""
     base = request.getfixturevalue(scheme)
     looks = []
     for first in MODES:
@@ -185,7 +185,7 @@ def test_a_font_that_comes_late_moves_nothing(browser: Browser, site: str, width
     late: list[Route] = []
     page.route("**/LNSans*.woff2", lambda route: late.append(route))
     page.goto(f"{site}transformer/variants.html", wait_until="commit")
-    # The reader has started reading: half a second ago, the page was drawn without the font.
+    # The reader has started reading: the page was drawn without the font half a second ago.
     page.wait_for_function(
         "performance.getEntriesByName('first-contentful-paint')"
         ".some((paint) => performance.now() > paint.startTime + 500)"

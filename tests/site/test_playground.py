@@ -367,7 +367,7 @@ def test_the_line_is_the_calculation(open_page: OpenPage) -> None:
 
 # The guided tour
 
-# For each question, the right answer, and the inputs with which the tour shows it.
+# For each question, the right answer, and the inputs that the tour uses to show it.
 TOUR = (
     ("They move closer together", {"x": [4, 2, 10]}),
     ("Nothing", {"x": [1004, 1002, 1008]}),
@@ -405,7 +405,7 @@ def test_each_question_is_guessed_tried_and_explained(open_page: OpenPage, width
         assert_allclose(results[-1]["xhat"], expected, **EXACT)
         root.locator(".ln-tour-go").click()
     expect(root.locator(".ln-tour-count")).to_have_text("Question 1 of 6")
-    # What the explanations say.
+    # What the explanations claim.
     assert np.ptp(results[0]["xhat"][:2]) < np.ptp(before[0]["xhat"][:2])
     assert_allclose(results[1]["xhat"], before[1]["xhat"], **EXACT)
     assert before[2]["xhat"][5] < results[2]["xhat"][5] <= np.sqrt(5)
@@ -633,7 +633,7 @@ def test_pointing_previews_and_a_click_chooses(open_page: OpenPage) -> None:
     next_frame(page)
     assert shown(root, "x") == everything(root)["x"][71]
     expect(chosen).to_have_attribute("data-index", "31")
-    root.get_by_role("button", name="cell + 3").hover()  # leaves the preview on the way
+    root.get_by_role("button", name="cell + 3").hover()  # moving away ends the preview
     next_frame(page)
     assert shown(root, "x") == everything(root)["x"][31]
     check_block(root)
@@ -928,7 +928,7 @@ def drawn_stacks(seed: int) -> list[dict[str, Any]]:
 def stack_gradients(
     stack: dict[str, Any], norm: str, blocks: int, scale: float, path: str
 ) -> list[float]:
-    """The norm of the gradient of each block's second matrix, relative to the last, by autograd."""
+    """The gradient norm of each block's second matrix relative to the last block's, by autograd."""
     layer_norm = partial(functional.layer_norm, normalized_shape=(16,))
     weights = [
         (scale * first, (scale * second).requires_grad_())

@@ -49,7 +49,7 @@ def test_a_pointer_opens_a_card(
 
 
 def check_card(page: Page, kind: str, selector: str, text: str) -> None:
-    """Open a link's card with the pointer, look at it, and close it again."""
+    """Open a link's card with the pointer, check it, and close it again."""
     link = link_to(page, selector)
     before = layout_shift(page)
     point_at(page, link)
@@ -81,7 +81,7 @@ def test_the_focus_opens_a_card_and_escape_closes_it(browser: Browser, site: str
     with visit(browser, site, f"{CHAPTER}.html") as seen:
         page = seen.page
         link = link_to(page, 'a[href*="#term-"]')
-        page.keyboard.press("Shift")  # the reader uses the keyboard
+        page.keyboard.press("Shift")  # to show that the reader uses the keyboard
         link.focus()
         expect(page.locator(CARD)).to_be_visible()
         page.keyboard.press("Escape")

@@ -47,7 +47,7 @@ def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
     assert chapter.evaluate(MARKED) == ["1. A rich chapter (read)"]
 
     go(chapter, html, "part/second")
-    # The browser may deliver what was just stored a moment after the next page has opened.
+    # What was just stored may reach the next page a moment after it has opened.
     chapter.wait_for_function(f"{MARKED}.join() === '1. A rich chapter (read)'")
     assert chapter.evaluate(CHECKED) == [False, False]
 
@@ -62,7 +62,7 @@ def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
     assert chapter.evaluate(COUNT).startswith("0 of 2")
     assert chapter.evaluate(MARKED) == []
     chapter.evaluate(f"{CLEAR}.click()")
-    assert chapter.evaluate(COUNT).startswith("1 of 2"), "cleared by mistake, marks come back"
+    assert chapter.evaluate(COUNT).startswith("1 of 2"), "a second click undoes the first"
 
     go(chapter, html, "part/chapter")
     chapter.evaluate(CLICK.format(0))
@@ -71,7 +71,7 @@ def test_marks_are_kept_and_counted(chapter: Page, html: Path) -> None:
 
 
 def test_continue_goes_on_from_the_last_mark(chapter: Page, html: Path) -> None:
-    """Even if an earlier chapter was skipped."""
+    """The link returns to skipped chapters only if no unread one comes after the last mark."""
     next_one = "document.querySelector('[data-next]').innerText"
 
     def continued(marks: list[str], chapters: list[str]) -> str:
@@ -106,7 +106,7 @@ def test_continue_goes_on_from_the_last_mark(chapter: Page, html: Path) -> None:
     ["throw new DOMException('blocked', 'SecurityError')", "return '{\"a\": 1}'", "return 'x'"],
 )
 def test_storage_that_fails(chapter: Page, html: Path, broken: str) -> None:
-    """With blocked storage, or something else stored there, marks last until the page is closed."""
+    """If storage is blocked or contains something else, marks last until the page is closed."""
     fails = "throw new DOMException('blocked', 'SecurityError')"
     script = (
         f"Storage.prototype.getItem = function (key) {{ if (key === 'lnbook.read') {broken} }};"

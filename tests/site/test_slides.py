@@ -31,7 +31,7 @@ TOO_LARGE = """() => {
 }"""
 UNDRAWN = """() => [...document.images].filter((image) => image.checkVisibility())
     .filter((image) => !(image.complete && image.naturalWidth)).map((image) => image.src)"""
-# For print, reveal.js lays out slides differently, and a figure can collapse.
+# For print, reveal.js lays out slides differently, and figures can collapse.
 FLAT = """() => [...document.querySelectorAll(".plot img")]
     .filter((image) => image.checkVisibility() && image.getBoundingClientRect().height < 200)
     .map((image) => image.src)"""

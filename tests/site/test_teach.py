@@ -45,7 +45,7 @@ def test_a_question_is_answered_by_a_click(open_page: OpenPage, scheme: str, wid
     question = page.locator("#question-axes")
     options, score = question.locator(".ln-option"), page.locator(".ln-score")
     expect(score).to_contain_text("20 questions")
-    page.evaluate(f"({SCROLL})()")  # parts that were never on the screen have estimated heights
+    page.evaluate(f"({SCROLL})()")  # parts never on screen have only estimated heights
     question.scroll_into_view_if_needed()
     before = layout_shift(page)
     options.nth(0).locator("summary").click()

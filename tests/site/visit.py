@@ -12,7 +12,7 @@ DESKTOP, PHONE = 1280, 360
 MODES = ("light", "dark")
 PATIENCE = 120_000  # milliseconds to wait for anything in a browser, for very slow hosts
 NEXT_FRAME = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
-# Scrolls by less than a screen at a time, so that everything is on the screen once.
+# Scrolls by less than a screen at a time, so that everything is on the screen at least once.
 SCROLL = f"""async () => {{
     for (let y = 0; y < document.body.scrollHeight; y += 700) {{
         scrollTo(0, y);
@@ -25,7 +25,7 @@ SCROLL = f"""async () => {{
     }}
     scrollTo(0, 0);
 }}"""
-# Adds up the shifts while a page loads, as Lighthouse counts them: not those that follow an input.
+# Adds up the shifts while a page loads, as Lighthouse does: without those that follow an input.
 WATCH_SHIFTS = """{
     let sum = 0;
     const add = (entries) => {
@@ -76,7 +76,7 @@ def largest_shift(name: str) -> float:
 
 
 def switch_to(page: Page, mode: str) -> None:
-    """Switch the system between light and dark mode, and let the page follow."""
+    """Switch the system between light and dark mode, and wait for the page to follow."""
     page.emulate_media(color_scheme="dark" if mode == "dark" else "light")
     expect(page.locator("html")).to_have_attribute("data-theme", mode)
     page.wait_for_function(AT_REST)
@@ -100,8 +100,8 @@ class Visit:
     loaded: set[str] = field(default_factory=set)
 
     def lay_out(self) -> None:
-        """Lay out everything that's deferred until the first scroll, with an estimated size."""
-        # A short page has nothing to scroll.
+        """Lay out everything that has only an estimated size until the first scroll."""
+        # Only the event is sent, since a short page has nothing to scroll.
         self.page.evaluate("dispatchEvent(new Event('scroll'))")
         self.page.wait_for_function(LAID_OUT)
 
@@ -120,7 +120,7 @@ class Visit:
         ]
 
     def note_failure(self, request: Request) -> None:
-        if request.failure != "net::ERR_ABORTED":  # otherwise the reader left before it arrived
+        if request.failure != "net::ERR_ABORTED":  # aborted: the reader left before it arrived
             self.failed.append(request.url)
 
     def note_request(self, request: Request) -> None:

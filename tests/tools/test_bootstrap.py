@@ -104,7 +104,7 @@ def test_where_pytorch_comes_from(
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """Answers requests for /good/torch/, and for /slow/torch/ after a while; refuses the rest."""
+    """An index that has only /good/torch/, and takes a while to answer requests for /slow."""
 
     def do_GET(self) -> None:
         if self.path.startswith("/slow"):
@@ -113,7 +113,7 @@ class Index(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Don't log requests."""
 
 
 def test_an_index_that_answers_late_or_not_at_all_is_not_used() -> None:

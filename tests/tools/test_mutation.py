@@ -1,4 +1,4 @@
-"""The mutation run: its mutators, how a mutant enters the process, and the report on survivors."""
+"""The mutation run: its mutators, how a mutant is installed, and the report on survivors."""
 
 import ast
 import gc
@@ -186,7 +186,7 @@ def test_a_mutant_reaches_everybody_who_imported_the_module(package, after, show
     mutant = next(m for m in reversed(mutants(package)) if m.after == after)
 
     def work() -> bool:
-        gc.freeze()  # as the run does before it forks
+        gc.freeze()  # the mutation run does this before it forks
         install(mutant, package.parent)
         return eval(shown, vars(reader)) == value
 

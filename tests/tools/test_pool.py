@@ -1,4 +1,4 @@
-"""Pooling what several processes measured."""
+"""Pooling the measurements of several processes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a script that times code needs."""
+"""What scripts that time code share: refusing a busy machine, and naming the processor."""
 
 import pytest
 

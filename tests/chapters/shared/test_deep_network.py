@@ -14,7 +14,7 @@ def normalize(z: torch.Tensor) -> torch.Tensor:
 
 
 def test_gradient_by_layer_is_the_chain_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two layers without normalization, by hand."""
+    """Works out two layers without normalization by hand."""
     monkeypatch.setattr(deep_network, "DEPTH", 2)
     monkeypatch.setattr(deep_network, "WIDTH", 3)
     monkeypatch.setattr(deep_network, "ROWS", 1)

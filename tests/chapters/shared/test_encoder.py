@@ -1,4 +1,4 @@
-"""The experiments measure what they claim to, compared with PyTorch's own layers and with NumPy."""
+"""The experiments measure what they claim to, as checked against PyTorch's layers and NumPy."""
 
 from itertools import pairwise
 
@@ -169,7 +169,7 @@ def test_alike_common_and_factors() -> None:
     assert _common(torch.eye(4)[None]) == pytest.approx(1 / 4)
     start = at_start(PostLNBlock, 5, "xavier", width=16)
     assert start.factors.shape == (5, len(ENCODER_STEPS))
-    # Goes from the output of block l back to its input, through its four steps.
+    # Block l's four steps take the gradient from the block's output back to its input.
     expected = start.gradients[:-1] / start.gradients[1:]
     assert start.factors.prod(axis=1) == pytest.approx(expected)
     assert start.alike[-1] > start.alike[0]
@@ -177,7 +177,7 @@ def test_alike_common_and_factors() -> None:
 
 
 def test_a_norm_takes_what_its_branch_gives() -> None:
-    """In the theorem's setting, the feed-forward half gives sqrt(3/2); its norm takes sqrt(2/3)."""
+    """In the theorem's setting, the feed-forward factor is sqrt(3/2), and its norm's sqrt(2/3)."""
     runs = [at_start(PostLNBlock, 12, seed=seed) for seed in range(3)]
     _, _, feed, norm = np.exp(np.mean([np.log(run.factors) for run in runs], axis=(0, 1)))
     assert feed == pytest.approx(1.5**0.5, rel=0.03)

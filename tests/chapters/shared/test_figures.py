@@ -64,7 +64,7 @@ def zeros(*shape: int) -> np.ndarray:
     return np.zeros(shape)
 
 
-# Each row: a function, its arguments, and part of the message: what was expected, what was given.
+# Each row: a function, its arguments, and part of the message (what was expected and given).
 REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (batch_size.by_size, ({},), "at least one panel, but got none"),
     (batch_size.by_size, ({"one": {"ln": {2: [0.9]}}},), "norm to be one of .*, but got 'ln'"),
@@ -268,7 +268,7 @@ def test_what_cannot_be_drawn_is_refused(
 
 
 def test_every_figure_is_shown_in_a_chapter() -> None:
-    """Otherwise its snapshot wouldn't be compared."""
+    """A figure that isn't shown has no snapshot to compare."""
     chapters = (CHAPTERS.parents[1] / "book").glob("*/*.md")
     called = set(re.findall(r"figures\.(\w+)\(", "\n".join(path.read_text() for path in chapters)))
     assert [full for full, draw in public().items() if draw.__name__ not in called] == []
@@ -368,7 +368,7 @@ def test_no_negative_zero_is_written() -> None:
         for figure in (two_axes.signs({"": [[-0.001, 0.0]]}), jacobian.matrix([[-0.004]]))
     ]
     assert written == [["0.00", "0.00"], ["0.00"]]
-    assert two_axes.signs({"": zeros(2, 2)}).axes[0].patches[0].get_alpha() == 0.0, "0/0"
+    assert two_axes.signs({"": zeros(2, 2)}).axes[0].patches[0].get_alpha() == 0.0, "0/0 means 0"
 
 
 def test_a_draw_that_failed_is_an_error_and_no_point() -> None:

@@ -1,4 +1,4 @@
-"""The experiments with language models: what they measure; the results depend only on the seed."""
+"""What the language-model experiments measure, and that results depend only on the seed."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ TINY = {"layers": 2, "width": 8, "heads": 2, "length": 6}
 
 @pytest.fixture
 def text() -> Text:
-    """A text in which `a` is frequent, and each other letter is determined by the one before."""
+    """A text where `a` is common, and any other letter depends on the one before it."""
     words = np.random.default_rng(4).choice(["abc", "aad", "abac"], 400)
     numbers = torch.tensor(["abcd".index(letter) for letter in "".join(words)])
     return Text("abcd", numbers[:1000], numbers[1000:])

@@ -1,7 +1,7 @@
-"""Runs when a Python with this folder on its path starts, and saves it a second.
+"""Runs whenever Python starts with this folder on its path, and makes it a second faster.
 
 jsonschema imports rfc3987_syntax, whose grammar takes longer to compile than all of Sphinx takes to
-import. It checks addresses with non-ASCII letters, which no notebook has.
+import. It's needed only for URLs with non-ASCII characters, which no notebook has.
 """
 
 import sys

@@ -67,7 +67,7 @@ def test_accuracy_uses_the_mode_and_the_batches(norm: nn.BatchNorm1d, x: torch.T
         assert got == pytest.approx((classes == y).double().mean().item())
         assert got != pytest.approx(expected)
     assert norm.training
-    assert all(map(torch.equal, norm.state_dict().values(), state.values())), "left alone"
+    assert all(map(torch.equal, norm.state_dict().values(), state.values())), "the state changed"
     with pytest.raises(ValueError, match="divide the 12 examples, but got 5"):
         experiments.accuracy(norm, x, y, training=True, batch_size=5)
 
@@ -114,7 +114,9 @@ def test_accuracy_by_momentum_agrees_with_separate_training() -> None:
         weights.append(model[0].weight)
         whole = experiments.accuracy(model, digits.test_x, digits.test_y, training=True)
         assert run.batch_accuracy[-1] == pytest.approx(whole)
-    assert all(torch.equal(weights[0], weight) for weight in weights), "training never reads them"
+    assert all(torch.equal(weights[0], weight) for weight in weights), (
+        "training never reads the running averages"
+    )
     assert len({tuple(values) for values in run.accuracy.values()}) == 3
 
 

@@ -31,7 +31,7 @@ def test_small_angles_keep_their_digits() -> None:
 
 
 def test_a_step_is_the_triangle_of_the_chapter() -> None:
-    """With orthogonal gradients, any two of these determine the third: both norms and the angle."""
+    """With orthogonal gradients, the norms before and after a step determine the angle."""
     lr, decay = 0.5, 0.02
     run = experiments.train(lr, decay, seed=3, steps=20)
     cosines = (1 - lr * decay) * run.norms[:-1] / run.norms[1:]

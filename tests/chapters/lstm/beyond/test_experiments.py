@@ -84,7 +84,7 @@ def test_rows_are_rows_of_the_images() -> None:
     (train_x, _), (test_x, test_y) = experiments.rows_of_digits(0)
     assert train_x.shape == (1197, 8, 8)
     assert len(test_x) == len(test_y) == 450
-    assert train_x[..., 0].mean() < 0.1  # the left edge is dark: columns come last
+    assert train_x[..., 0].mean() < 0.1  # the left edge is dark: the last axis is columns
     assert train_x[..., 3].mean() > 0.4
 
 

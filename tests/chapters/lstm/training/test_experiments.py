@@ -15,7 +15,7 @@ def test_adding_tests_on_sequences_it_does_not_train_on() -> None:
     batches = list(task.batches(4, 3))
     assert [batch[0].shape for batch in batches] == [(4, 7, 2)] * 3
     assert not torch.equal(batches[0][0], batches[1][0])
-    assert torch.equal(batches[0][0], next(task.batches(4, 1))[0]), "it starts over"
+    assert torch.equal(batches[0][0], next(task.batches(4, 1))[0]), "each call starts over"
     assert not torch.equal(batches[0][0], task.test[0][:4])
     other = experiments.adding(seed=4, length=7)
     assert not torch.equal(task.test[0], other.test[0])
@@ -72,7 +72,7 @@ def test_set_gain_reaches_all_gains_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("variant", ["none", "ba", "per-gate", "carried"])
 def test_norms_match_the_layer(variant: str) -> None:
-    """Cut the sequence at a step, and have autograd compute the gradients of the states there."""
+    """Cut the sequence at a step, and let autograd differentiate with respect to its states."""
     task = experiments.adding(seed=2, length=6)
     model = experiments.train(task, variant, steps=3, hidden=5).model
     found = experiments.norms_over_steps(model, task, examples=3)
@@ -86,7 +86,7 @@ def test_norms_match_the_layer(variant: str) -> None:
         assert found.hidden[cut - 1] == pytest.approx(_median(h))
         assert found.cell[cut - 1] == pytest.approx(_median(c))
         assert found.hidden_gradient[cut - 1] == pytest.approx(_median(from_h))
-        if variant == "none":  # add the path from c through h of the same step
+        if variant == "none":  # add the path from c through the same step's h
             slope = h / torch.tanh(c) * (1 - torch.tanh(c) ** 2)
             through = from_h * slope + (0 if from_c is None else from_c)
             assert found.cell_gradient[cut - 1] == pytest.approx(_median(through))

@@ -82,7 +82,7 @@ def test_the_fused_encoder_layer_returns_nan_where_the_others_return_numbers() -
     layer.eval()
     with torch.no_grad():
         assert layer(x, src_key_padding_mask=padding)[1].isnan().all()
-        # The hooks select the other code path.
+        # With hooks, PyTorch takes the other code path.
         call = lambda: layer(x, src_key_padding_mask=padding)  # noqa: E731
         assert first_nonfinite(layer, call) is None
 

@@ -18,7 +18,7 @@ MODULE = "from lnbook.chapters.practice.gpu_kernel import experiments as gpu\n"
 
 
 def run(code: str) -> str:
-    """What a new Python process prints: Triton decides when it's imported whether to interpret."""
+    """Run code in a new Python process: Triton decides on import whether to interpret kernels."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout
 

@@ -50,7 +50,7 @@ def exported() -> tuple[nn.LayerNorm, dict[int, onnx.ModelProto]]:
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     file = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # both exporters warn about themselves
+        warnings.simplefilter("ignore")  # both exporters give warnings of their own
         torch.onnx.export(layer, given, file, dynamo=False, opset_version=11)
         program = torch.onnx.export(layer, given, dynamo=True, opset_version=18, verbose=False)
     return layer, {11: onnx.load_from_string(file.getvalue()), 18: program.model_proto}
@@ -90,7 +90,7 @@ def test_a_chain_in_float16_loses_rows_with_large_deviations(exported) -> None:
 
 
 def step(prepare: Callable[[nn.LayerNorm, torch.optim.Optimizer], None]) -> torch.Tensor:
-    """The distance of gamma from 1 after `prepare` and one AdamW step."""
+    """How far gamma has moved from 1 after `prepare` and one AdamW step."""
     layer = nn.LayerNorm(4)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, weight_decay=0.1)
     prepare(layer, optimizer)

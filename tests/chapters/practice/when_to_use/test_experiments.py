@@ -16,7 +16,7 @@ def random(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize(("kind", "layer"), [("LN", nn.LayerNorm), ("BN", nn.BatchNorm1d)])
 def test_norms_side_by_side_agree_with_torchs(kind: str, layer: type) -> None:
-    """Compares outputs in both modes, with random gains and shifts, and the running statistics."""
+    """Compares outputs in both modes (with random gains and shifts) and running statistics."""
     many = experiments._Norms(kind, 3, 4)
     with torch.no_grad():
         many.weight.copy_(random(3, 1, 4))
@@ -69,7 +69,7 @@ def test_a_residual_block_follows_its_equation(gain: float) -> None:
 
 
 def captured(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
-    """The models before training."""
+    """Collect the models instead of training them."""
     models: list[nn.Module] = []
 
     def fit(model: nn.Module, *_args: object) -> list[float]:

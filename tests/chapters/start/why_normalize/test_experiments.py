@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def alone(networks: DeepNetworks, number: int, *, norm: bool) -> nn.Sequential:
-    """One of the networks as PyTorch would write it."""
+    """One of the networks, built from PyTorch's layers."""
     layers: list[nn.Module] = []
     for weight, bias in zip(networks.weights, networks.biases, strict=True):
         linear = nn.Linear(*weight.shape[1:]).double()

@@ -17,7 +17,7 @@ def test_variants_start_and_differ_as_they_say(variant: str) -> None:
     y = block(x, c)
     opens = {"adaLN-Zero", "added, zero gate"}
     assert torch.equal(y, x) == (variant in opens)
-    # Only the variants that don't start at zero see the condition inside a block.
+    # Only the variants that don't start at zero respond to the condition inside a block.
     sees = not torch.equal(y, block(x, -c))
     assert sees == ("default init" in variant)
     assert any(isinstance(m, AdaLayerNorm) for m in model.modules()) == ("added" not in variant)

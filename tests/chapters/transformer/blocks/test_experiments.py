@@ -26,7 +26,7 @@ def test_sameness_under_dropout(block: type, where: str) -> None:
 
 
 def test_dropping_a_whole_branch_leaves_the_stream() -> None:
-    """With nearly everything on the branches dropped, a Pre-LN stream still equals its input."""
+    """With nearly all branch outputs dropped, a Pre-LN stream stays close to its input."""
     kept = experiments.sameness_under_dropout(PreLNBlock, "branch", 2, share=0.9999, seed=0)
     lost = experiments.sameness_under_dropout(PreLNBlock, "stream", 2, share=0.9999, seed=0)
     assert kept[-1] > 0.9

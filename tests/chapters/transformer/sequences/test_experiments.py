@@ -1,4 +1,4 @@
-"""Norms for sequences do what they say, leaks are found, and only leaks reveal the coins."""
+"""Norms for sequences do what they say, leaks are found, and only a leak predicts coin flips."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_layer_norm_over_sequence_matches_torch() -> None:
         torchs.weight.copy_(layer.weight.expand(5, 3))
         torchs.bias.copy_(layer.bias.expand(5, 3))
     torch.testing.assert_close(layer(x), torchs(x))
-    assert layer(normal(4, 7, 3)).shape == (4, 7, 3), "any length"
+    assert layer(normal(4, 7, 3)).shape == (4, 7, 3), "any length works"
 
 
 def test_masked_batch_norm_uses_only_real_tokens() -> None:
@@ -69,7 +69,7 @@ def test_masked_batch_norm_rejects_bad_arguments() -> None:
 
 
 def from_matrix(matrix: np.ndarray) -> object:
-    """A layer whose output at m is the sum of its inputs at l where matrix[l, m] is set."""
+    """A layer whose output at position m sums the inputs at each l where matrix[l, m] is set."""
     weights = torch.tensor(matrix, dtype=torch.float64)
     return lambda x: torch.einsum("nld,lm->nmd", x, weights)
 

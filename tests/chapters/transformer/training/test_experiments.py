@@ -22,7 +22,7 @@ TINY = {"layers": 2, "width": 8, "heads": 2, "length": 6}
 
 @pytest.fixture
 def text() -> Text:
-    """A text in which `a` is frequent and every other letter depends on the one before it."""
+    """A text where `a` is common, and any other letter depends on the one before it."""
     words = np.random.default_rng(4).choice(["abc", "aad", "abac"], 400)
     numbers = torch.tensor(["abcd".index(letter) for letter in "".join(words)])
     return Text("abcd", numbers[:1000], numbers[1000:])
