@@ -1,8 +1,8 @@
 """Fair timing of several ways to compute the same thing, and a record of the measurements.
 
-They take turns, round after round, in one process, and are compared within each round, so other
-load on the machine slows all of them down alike. A ratio is the median over the rounds; its spread
-is the middle half of them.
+The functions take turns, round after round, in one process, and are compared within each round, so
+other load on the machine slows all of them down alike. A ratio is the median over the rounds; its
+spread covers the middle half of them.
 """
 
 import os
@@ -110,7 +110,7 @@ def compare(ways: Mapping[str, Callable[[], Any]], rounds: int = 21) -> list[Tim
     for _ in range(rounds):
         for name in order:
             samples[name].append(_sample(ways[name], calls[name]))
-        order.append(order.pop(0))  # so that none always runs after the same one
+        order.append(order.pop(0))  # so that no function always runs after the same one
     base = next(iter(samples.values()))
     return [summarize(name, seconds, base) for name, seconds in samples.items()]
 

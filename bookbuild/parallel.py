@@ -17,7 +17,7 @@ def map_all(function: Callable[[Given], Result], values: Sequence[Given]) -> lis
     """The function's result for each value, in order.
 
     Args:
-        function: a module's function, since processes find it by its name.
+        function: a module-level function, since worker processes look it up by name.
         values: what to apply it to; they're copied to the processes.
 
     Raises:

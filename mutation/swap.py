@@ -42,7 +42,7 @@ def _install_code(mutant: Mutant, module: ModuleType) -> None:
         raise LookupError(f"there is no function {function.__qualname__} in the mutant of {path}")
     function.__code__ = codes[_name(original)]
     for inner in _made_by(original):
-        # Too late to change the captured variables of a closure that already exists.
+        # It's too late to change the captured variables of a closure that already exists.
         with suppress(ValueError):
             inner.__code__ = codes.get(_name(inner.__code__), inner.__code__)
 

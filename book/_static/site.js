@@ -21,7 +21,7 @@
   const MODE_NAMES = { auto: "system", light: "light", dark: "dark" };
   const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
-  /** The mode after this one: first the one that looks different, then back to it, then the system's. */
+  /** The next mode: first the opposite of the system's, then the one that looks like it, then the system's. */
   function nextMode(mode) {
     const [like, unlike] = systemIsDark.matches ? ["dark", "light"] : ["light", "dark"];
     return { auto: unlike, [unlike]: like, [like]: "auto" }[mode];
@@ -167,7 +167,7 @@
     const long = (box) => box.matches("pre") && box.textContent.split("\n").some((line) => line.length > 72);
     for (const box of boxes) if (innerWidth < 768 || long(box)) box.tabIndex = 0;
     measure();
-    // With another font a formula gets wider, even if its box doesn't.
+    // A new font can make a formula wider without changing the size of its box.
     document.fonts.addEventListener("loadingdone", measure);
   }
 
@@ -211,7 +211,7 @@
     for (const button of all(".ln-print")) button.addEventListener("click", () => print());
   }
 
-  /** Open all folds for printing, and close them again afterwards. Tell the style sheet the address. */
+  /** Open all folds for printing, and close them again afterward. Also pass the URL to the style sheet. */
   function setUpPrinting() {
     let opened = [];
     addEventListener("beforeprint", () => {

@@ -1,4 +1,4 @@
-"""Runs chapters against each bug, likeliest and cheapest first, and prints which one catches it."""
+"""Runs chapters with each bug, likeliest and cheapest first, and prints which chapter caught it."""
 
 from __future__ import annotations
 

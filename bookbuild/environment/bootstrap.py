@@ -1,7 +1,7 @@
 """Creates the environment .venv and installs the book's packages into it.
 
-Uses only the standard library, and also runs on Pythons that are too old for the book, to report
-that in one line. Usage: python bookbuild/environment/bootstrap.py [--index ADDRESS]
+Uses only the standard library, and also runs on Pythons that are too old for the book, so that it
+can say so in one line. Usage: python bookbuild/environment/bootstrap.py [--index ADDRESS]
 ADDRESS is the package index to get PyTorch from; "default" means pip's own index.
 """
 

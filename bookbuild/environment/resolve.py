@@ -16,7 +16,7 @@ from bookbuild.errors import BookError
 
 # The first group comes with torch's CUDA builds, at the versions that torch requires; the second
 # belongs to the environment, not to the book. Triton is pinned: torch's CPU builds don't require
-# it, so with them pip would install the newest one.
+# it, so pip would otherwise install the newest version with them.
 NOT_PINNED = re.compile(r"(nvidia|cuda)\b|(pip|setuptools|wheel)$")
 UNREACHABLE = re.compile("error sending request|dns error|Failed to fetch|[Cc]onnection")
 

@@ -30,7 +30,7 @@ class CodeCell:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading, which starts a new cell. A folded one hides everything up to the next."""
+    """A heading, which starts a new cell. A folded one hides everything up to the next heading."""
 
     level: int
     text: str

@@ -224,7 +224,7 @@ def _entries(article: Tag, placed: _Placed) -> Iterator[Entry]:
 
 
 def _words(heading: Tag) -> str:
-    """A heading's text; formulas only in their readable form, without their source."""
+    """A heading's text, with formulas only in their readable form, without their source."""
     copy = BeautifulSoup(str(heading), "html.parser")
     for tag in copy.select("annotation, .katex-html"):
         tag.decompose()

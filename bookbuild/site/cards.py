@@ -1,6 +1,6 @@
 """Draws the preview of a shared link to a chapter: its title next to one of its figures.
 
-PNG, since sites that show previews don't accept SVG.
+The preview is a PNG, since sites that show previews don't accept SVG.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TITLE_SIZES = (64, 56, 48, 40)
 
 
 def choose(figures: Sequence[Figure]) -> Figure | None:
-    """The first figure that fits on a card; the first one if none does, None without figures."""
+    """The first figure that fits on a card; if none fits, the first one; None without figures."""
     fitting = [figure for figure in figures if figure.size[1] <= TALLEST * figure.size[0]]
     return next(iter([*fitting, *figures]), None)
 
@@ -63,7 +63,7 @@ def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
 
 
 def _wrapped(title: str) -> tuple[ImageFont.FreeTypeFont, list[str]]:
-    """The title in lines, as large as fits."""
+    """The title, broken into lines and as large as will fit."""
     for size in TITLE_SIZES:
         font = _font("LNSans-Bold", size)
         lines = [""]

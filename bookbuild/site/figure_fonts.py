@@ -18,7 +18,7 @@ from fontTools.ttLib import TTFont
 from fontTools.varLib import instancer
 
 FONTS = Path(__file__).resolve().parents[2] / "lnbook" / "notebook" / "fonts"
-# In each: the style of the original, its weight, and the style that matplotlib looks for. Headings
+# Keyed by the style that matplotlib looks for: the style of the original, and its weight. Headings
 # on the site are semibold, too.
 TEXT = {
     "Regular": ("normal", 400),
@@ -57,7 +57,7 @@ def formula_font(folder: Path, style: str) -> TTFont:
 
 
 def _plain(font: TTFont) -> TTFont:
-    """The font with nothing but its outlines and kerning."""
+    """The font with only its outlines and kerning."""
     options = subset.Options(
         hinting=False, layout_features=["kern"], drop_tables=["FFTM", "GDEF"], name_IDs=[0, 13, 14]
     )

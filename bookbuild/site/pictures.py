@@ -1,7 +1,7 @@
 """Draws the site's pictures outside the chapters: `python -m bookbuild.site.pictures`.
 
 - rows.svg, on the home page: four rows of numbers before and after layer normalization. The
-  numbers are random and really get normalized here, so the picture is accurate.
+  numbers are random and are actually normalized here, so the picture is accurate.
 - social-card.png, the preview of shared links, a screenshot by Chromium; if Chromium isn't found,
   set its path with CHROMIUM=...
 

@@ -1,4 +1,4 @@
-"""How long a page takes a beginner, computed from its source by one rule for all pages."""
+"""How long a page takes a beginner, computed from its source with the same rule for all pages."""
 
 from __future__ import annotations
 

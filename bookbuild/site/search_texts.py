@@ -142,7 +142,7 @@ def _child(child: HtmlElement, into: Found, found: list[Found]) -> None:
 
 
 def _begun(child: HtmlElement, classes: set[str], into: Found, found: list[Found]) -> Found:
-    """What an element's text belongs to: something that begins with it, or else `into`."""
+    """The entry for an element's text: a new one if the element begins one, or else `into`."""
     if child.tag == "section" and child.get("id"):
         heading = next((part for part in child if part.tag in HEADINGS), None)
         if heading is None or heading.tag == "h1":

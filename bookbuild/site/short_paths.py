@@ -58,7 +58,7 @@ def _relative(path: str, scale: float, digits: int) -> str:
 
 
 def _straight(command: str, moves: list[int]) -> tuple[str, list[int]]:
-    """A line, written as a horizontal or vertical one if it is one."""
+    """A line, written as a horizontal or vertical line if it is one."""
     if command == "l" and moves[1] == 0:
         return "h", moves[:1]
     return ("v", moves[1:]) if command == "l" and moves[0] == 0 else (command, moves)

@@ -14,7 +14,7 @@ VARIABLE = re.compile(r"--[\w-]+")
 
 @dataclass
 class Vocabulary:
-    """The names used in pages; a name in a script may be of any kind, so it counts as each kind."""
+    """The names used in pages; a name in a script may be any kind, so it counts as every kind."""
 
     tags: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class Vocabulary:
             self.add_script(script.text or "")
 
     def add_script(self, text: str) -> None:
-        """Add every word in a script, or in a style sheet for single pages: it may be used."""
+        """Add every word in a script, or in a style sheet for single pages: any may be used."""
         words = set(_WORD.findall(text))
         self.tags |= {word.lower() for word in words}
         self.classes |= words

@@ -191,7 +191,7 @@ def section(slide: Slide, starts: int, total: int) -> str:
 
     Args:
         slide: the slide.
-        starts: the minute of the lecture when it begins.
+        starts: the minute of the lecture at which it begins.
         total: how many minutes the lecture takes.
     """
     level = "h1" if slide.kind == "title" else "h2"

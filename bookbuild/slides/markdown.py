@@ -113,7 +113,7 @@ class Markdown:
         self.problems.append(f"{self._shown}:{self._line}: {text}")
 
     def at(self, line: int) -> None:
-        """Set the line that messages name."""
+        """Set the line that messages refer to."""
         self._line = line
 
     def _nested(self, text: str) -> str:

@@ -84,7 +84,7 @@ class Results:
         return found[0]
 
     def printed(self, chapter: str, start: str) -> tuple[str, str]:
-        """The output of the cell that has a line with this start: `text/html` or plain text.
+        """The output of the cell with a line that starts like this: `text/html` or plain text.
 
         Raises:
             BookError: if there isn't exactly one cell with such a line, or that cell has no output.

@@ -37,7 +37,7 @@ class AnswerForm(nodes.General, nodes.Element):  # type: ignore[misc]
     """What follows the cell of an exercise.
 
     Attributes:
-        rules: the rules that judge the answers; None leads to the notebook.
+        rules: the rules that judge the answers; if None, a link to the notebook replaces the form.
     """
 
 

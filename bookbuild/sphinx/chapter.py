@@ -2,8 +2,8 @@
 
 At the top: whether the chapter is essential, its reading time, chapters to read first, its
 notebook, links to the public repository if there is one, and a checkbox "I have read this" whose
-state is kept in the reader's browser. On pages with the
-directives: tracks, a map of the course, progress.
+state is kept in the reader's browser. Directives add overviews to other pages: the tracks, a map of
+the course, and the reader's progress.
 """
 
 from __future__ import annotations

@@ -43,12 +43,12 @@ class Course:
 
     @property
     def month(self) -> str:
-        """Its month, such as "November 2026"."""
+        """The month of the version, such as "November 2026"."""
         return f"{MONTHS[int(self.released[5:7]) - 1]} {self.year}"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add both to the pages."""
+    """Add the citations and the licenses to the pages."""
     app.add_config_value("lnbook_citation", "", "html")  # if it changes, write all pages again
     app.connect("config-inited", _remember)
     app.connect("html-page-context", _add)

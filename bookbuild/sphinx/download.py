@@ -21,11 +21,11 @@ from bookbuild.outputs.cache import write_notebook
 from bookbuild.site.offered import ALL_NOTEBOOKS, NOTEBOOKS
 from bookbuild.sphinx.repository import address
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that equal notebooks give equal archives
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # fixed, so that identical notebooks give identical archives
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect before the theme builds its menu, and after it, as the theme also copies files."""
+    """Connect before and after the theme builds its menu, since the theme also copies files."""
     app.connect("html-page-context", _offer, priority=400)
     app.connect("html-page-context", _write, priority=900)
     app.connect("build-finished", _pack)

@@ -40,7 +40,7 @@ function leveled(latex, withBrackets = true) {
   return found;
 }
 
-/** Split a formula at tokens outside groups for which `splits` is true: each part, and the token before it. */
+/** Split a formula at tokens outside groups for which `splits` is true, into parts with the token before each. */
 function split(latex, splits, withBrackets = true) {
   const tokens = leveled(latex, withBrackets);
   if (tokens === null) return [{ text: latex, at: "" }];
@@ -80,14 +80,14 @@ function pieces(statement) {
   return parts.map(({ text, at }, i) => (i === 0 ? tied(text) : tied(`{}${at}${text}`)));
 }
 
-/** A piece that begins with a sign: no line may end with one, but KaTeX would allow it. */
+/** Keep the sign that begins a piece with what follows it: KaTeX would let a line end with the sign. */
 function tied(piece) {
   const sign = /^((?:\s|\{\})*)(\\[a-zA-Z]+|[=<>+-])/.exec(piece);
   if (!sign || !(RELATIONS.has(sign[2]) || PLUS.has(sign[2]))) return piece;
   return `${sign[0]}\\nobreak ${piece.slice(sign[0].length)}`;
 }
 
-/** The lines of a formula: each has an `extra` distance and `cells`. */
+/** The lines of a formula: each has `extra` space and `cells`. */
 function lines(latex) {
   const block = BLOCK.exec(latex);
   if (!block) return { kind: "", lines: [{ extra: "", cells: [latex] }] };

@@ -19,7 +19,7 @@ from sphinx.application import Sphinx
 
 COLUMN = "verdict"
 VERDICTS = ("false", "half", "slip", "open")
-BADGES = (*VERDICTS, "true")  # advice, unlike the claims, can also be true
+BADGES = (*VERDICTS, "true")  # unlike the claims in the table, advice can also be true
 SCRIPTS = ("decision-guide.js", "claim-filter.js")
 _VERDICT = re.compile(rf"({'|'.join(BADGES)})", re.IGNORECASE)
 

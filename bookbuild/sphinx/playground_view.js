@@ -1,5 +1,5 @@
-// Writes the first state of a figure of the playground: node playground_view.js '{"scripts": [...],
-// "kind": "norm", "start": {...}}' prints it as JSON: `page`, what the page holds, and `drawing`.
+// Prints the initial state of an interactive figure: node playground_view.js '{"scripts": [...],
+// "kind": "norm", "start": {...}}' writes JSON with `page`, all of the HTML, and `drawing`, the SVG.
 "use strict";
 
 const { readFileSync } = require("node:fs");

@@ -1,6 +1,6 @@
 """Sphinx extension: cards that show what a link leads to, without leaving the page.
 
-For each page with such targets, `_static/previews/` has a script with what their cards show.
+For each page with targets that have cards, `_static/previews/` has a script with their contents.
 `previews.js` is on every page; it loads such a script when a reader points at a link, focuses it or
 taps it. Scripts also work for pages opened as files, which can't fetch other pages. Without
 JavaScript, the links are just links.

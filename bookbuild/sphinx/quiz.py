@@ -1,6 +1,6 @@
 """Sphinx extension: multiple-choice questions that readers answer on the page.
 
-The directive `quiz` draws the questions of a TOML file. Each option is a <details> that opens its
+The directive `quiz` renders the questions in a TOML file. Each option is a <details> that opens its
 verdict and explanation, so questions work without JavaScript, with a keyboard, and with a screen
 reader. `quiz.js` counts how many were answered correctly on the first try.
 """
@@ -29,7 +29,7 @@ TEXTS = ("name", "chapter", "finds", "asks")
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to choose: its text, whether it's right, and why; the texts are MyST Markdown."""
+    """One possible answer: its text, whether it's right, and why; the texts are MyST Markdown."""
 
     says: str
     why: str
@@ -112,15 +112,15 @@ class Fold(nodes.General, nodes.Element):  # type: ignore[misc]
 
 
 class Quiz(SphinxDirective):
-    """`quiz`: draws the questions of the file that its argument names, relative to the page."""
+    """`quiz`: renders the questions in the file that its argument names, relative to the page."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Draw the questions, and draw them again if the file changes."""
+        """Render the questions, and render them again if the file changes."""
         name, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(name)
-        self.env.note_dependency(__file__)  # this module draws them
+        self.env.note_dependency(__file__)  # this module renders them
         try:
             questions = read(Path(path), name)
         except (BookError, FileNotFoundError) as error:

@@ -38,7 +38,7 @@ def address(environment: Mapping[str, str]) -> str | None:
 
 
 def contributors(repository: str | None) -> str | None:
-    """The page of a repository that lists who contributed, if its host is a known one."""
+    """The page of a repository that lists who contributed, if its host is known."""
     parts = urlsplit(repository or "")
     if parts.hostname not in HOSTS or parts.path.count("/") < 2:
         return None
@@ -55,7 +55,7 @@ def page_links(repository: str | None, path: str, title: str) -> dict[str, str] 
         title: the page's title, used in an issue's title.
 
     Returns:
-        The values for the template, or None if the host isn't a known one.
+        The values for the template, or None if the host isn't known.
     """
     parts = urlsplit(repository or "")
     owner, _, name = parts.path.strip("/").partition("/")

@@ -84,7 +84,7 @@ def _link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         linked.add(row)
         address = f"{app.builder.get_relative_uri(docname, TABLES)}#{row}"
         link = nodes.reference("", "", refuri=address, internal=True, classes=["ln-symbol"])
-        # Formulas have no text that could name a link.
+        # Formulas have no text that could serve as a link's name.
         link["reftitle"] = f"The symbol {row.removeprefix('symbol-').replace('-', ' ')}"
         formula.replace_self(link)
         link += formula

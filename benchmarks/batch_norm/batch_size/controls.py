@@ -73,7 +73,7 @@ def measure_one(part: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def few(seed: int, images: int | None) -> Split:
-    """Split the digits as `split` does, but keep only the first training images; None keeps all."""
+    """Split the digits like `split`, but keep only the first `images` for training (None: all)."""
     one = split(seed)
     x, y = one.train
     return replace(one, train=(x[:images], y[:images]))

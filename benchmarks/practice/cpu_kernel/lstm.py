@@ -1,4 +1,4 @@
-"""Time layer-normalized LSTMs, compiled and not: `make measure NAME=practice/cpu_kernel/lstm`.
+"""Time LayerNorm LSTMs with and without compilation: `make measure NAME=practice/cpu_kernel/lstm`.
 
 Each variant runs twice, once as a compiled kernel and once as torch operations. All are timed in
 turn, next to PyTorch's LSTM without a norm. Every layer keeps its initial parameters, and the
@@ -43,7 +43,7 @@ def run(layer: nn.Module, x: Tensor, upstream: Tensor | None) -> Any:
 
 
 def in_operations(call: Call) -> Any:
-    """Call something while the kernel claims that it can't run."""
+    """Make a call with the compiled kernel turned off."""
     with patch.object(lstm, "covers", return_value=False):
         return call()
 

@@ -97,7 +97,7 @@ def ways(case: Case, *, backward: bool) -> dict[str, Callable[[], Any]]:
 
 
 def check(case: Case) -> None:
-    """Fail if a kernel is wrong: a fast wrong answer is worth nothing."""
+    """Fail if a kernel is wrong: a fast wrong answer is worthless."""
     case.forward(kernels.forward_blocks)()
     expected = reference.layer_norm(case.x, case.x.shape[1:], case.weight, case.bias)
     np.testing.assert_allclose(case.y, expected, rtol=1e-3, atol=1e-4)

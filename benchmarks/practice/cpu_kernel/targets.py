@@ -24,7 +24,7 @@ CASES += [(shape, torch.bfloat16) for shape in (SMALL, *LARGE)]
 
 
 def ways(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Callable[[bool], Any]]:
-    """Return the functions to time, PyTorch's LayerNorm first; True asks for gradients."""
+    """Return the functions to time, PyTorch's LayerNorm first; pass them True for gradients."""
     generator = torch.Generator().manual_seed(0)
 
     def random(*size: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Compare the outputs of one model when it's run in several ways.
+"""Compare the outputs of one model run in several ways.
 
 `make measure NAME=practice/debugging/numbers` takes about two minutes. It needs two cores and, for
 `torch.compile`, a C++ compiler.

@@ -35,7 +35,7 @@ PARTS: dict[str, dict[str, Any]] = {
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return each model's outliers around its norms, and its errors when it's quantized."""
+    """Return each model's outliers around its norms, and its quantization errors."""
     return [result for seed in range(SEEDS) for result in measured(seed)]
 
 
@@ -85,7 +85,7 @@ def measured(seed: int) -> list[dict[str, Any]]:
 
 
 def outliers(model: CausalLanguageModel, x: torch.Tensor) -> dict[str, Any]:
-    """Return how far the largest numbers and features around each norm stick out."""
+    """Return how extreme the largest numbers and features around each norm are."""
     tensors = norm_tensors(model, x)
     noise = np.random.default_rng(0).normal(size=tuple(tensors["output"][0].shape))
     return {

@@ -18,7 +18,7 @@ CHARACTERS = 4000
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return test and training losses, with all of the training text and with a little of it."""
+    """Return test and training losses, with all of the training text and with a small part."""
     text = load_text()
     little = Text(text.alphabet, text.train[:CHARACTERS], text.test)
     parts = (("all", text, DESIGNS, 5, 150), ("little", little, LITTLE, 3, 400))

@@ -95,7 +95,7 @@ def _run(
 
 
 def measured(text: Text, part: str, **kind: Any) -> dict[str, Any]:
-    """Train according to `kind`, and return it with the run's curves."""
+    """Train with the settings in `kind`, and return them with the run's curves."""
     return {"part": part, **kind, **_curves(_run(text, **kind))}
 
 

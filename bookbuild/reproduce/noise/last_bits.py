@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
-# If this many trailing bits of a number are zero (by its size in bytes), it was computed exactly:
-# 1 + 2 is 3 on every processor.
+# If this many trailing bits of a number are zero (keyed by its size in bytes), it was computed
+# exactly: 1 + 2 is 3 on every processor.
 EXACT_BITS = {2: 3, 4: 8, 8: 20}
 # One in this many numbers moves up, and as many move down. The libraries add and approximate
 # 16-bit numbers in 32 bits and round once, so an error in the last of 24 bits changes the last of

@@ -7,7 +7,7 @@
 
 (function () {
   const DELAY = 220; // milliseconds, so that a pointer on its way elsewhere opens nothing
-  const GRACE = 200; // to get from the link to the card
+  const GRACE = 200; // time to get from the link to the card
   const GAP = 8;
   const EDGE = 12;
   const LINKS = 'article a.reference.internal[href*="#"]';

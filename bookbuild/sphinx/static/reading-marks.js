@@ -113,7 +113,7 @@
     });
   }
   for (const button of document.querySelectorAll("[data-clear]")) connectClear(button);
-  // Another tab, or this page brought back by the browser's back button, may be behind.
+  // The marks may have changed in another tab, or before the back button restored this page.
   window.addEventListener("storage", (event) => event.key === KEY && show());
   window.addEventListener("pageshow", (event) => event.persisted && show());
   document.documentElement.classList.add("ln-scripted");

@@ -31,13 +31,13 @@
   );
   const TOKEN = /\d+(?:\.\d+)?e[+-]?\d+|\d+\.\d+|[a-z0-9]+(?:[-_'’‑–][a-z0-9]+)*/gi;
   const KIND_WEIGHT = { page: 1.25, section: 1, symbol: 1, term: 0.9, exercise: 0.5, work: 0.15, api: 0.3 };
-  const SYMBOL_IN_WORDS = 0.6; // someone who types "sigma" may not look for the symbol
+  const SYMBOL_IN_WORDS = 0.6; // someone who types "sigma" may not be looking for the symbol
   const REFERENCE_PAGE = 0.7; // pages that aren't chapters repeat what chapters explain
   const WHOLE_TITLE = 3; // a title that's exactly what was asked for, compared with one that isn't
   const EXACT_TITLE = 1.4;
   const REPEATED_TITLE = 0.6; // "What to remember", in every chapter
   const MANY = 5;
-  const LONGEST = 60; // words of a query
+  const LONGEST = 60; // words in a query
 
   /** A text without LaTeX, Greek letters and accents: these become words. */
   function spelled(text) {
@@ -79,7 +79,7 @@
     return (spelled(text).match(TOKEN) || []).map(read).filter(([whole]) => whole);
   }
 
-  const seen = new Map(); // most words of a book occur many times
+  const seen = new Map(); // most words in a book occur many times
 
   function read(raw) {
     if (seen.has(raw)) return seen.get(raw);
@@ -93,7 +93,7 @@
     return word;
   }
 
-  /** Ways to write the same thing, as a table from the words of each to one name. */
+  /** Ways to write the same thing, as a table from the words of each way to a common name. */
   function phrases(groups) {
     const table = new Map();
     table.begins = new Set(); // the first words
@@ -218,7 +218,7 @@
       return { combineWith: "OR", queries: ways, begins, misspelled };
     }
 
-    /** Whether a word, or a longer one that begins with it, is in the book. */
+    /** Whether a word, or a longer one that begins with it, occurs in the book. */
     isKnown(whole, begins) {
       if (this.known.has(whole)) return true;
       for (const word of this.known) if (word.startsWith(begins)) return true;
@@ -250,7 +250,7 @@
         const ways = [together];
         const wholes = [inside.map(([whole]) => whole).join("")];
         if (name) {
-          // However it's written, it counts the same. The reader may not have finished the last word.
+          // Every way to write it counts the same. The reader may still be typing the last word.
           const begun = length === 1 && place + 1 === list.length && own[0].begins.length > 1;
           const longer = { queries: [own[0].begins], prefix: true, boost: { title: 0.4, text: 0.1, more: 0.05, around: 0.05 } };
           const literal = {

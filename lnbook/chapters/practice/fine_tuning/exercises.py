@@ -121,7 +121,7 @@ def check_which(a: Any = None, b: Any = None, c: Any = None, d: Any = None, e: A
     """Check which parameters change with five fine-tuning methods.
 
     Args:
-        a: "both", "beta" or "none", like the others.
+        a: "both", "beta" or "none", as for the others.
         b: LoRA with all biases.
         c: LoRA with the norms in modules_to_save.
         d: the same after prepare_model_for_kbit_training.

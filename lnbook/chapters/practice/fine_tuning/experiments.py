@@ -146,7 +146,7 @@ def with_low_rank(model: nn.Module, rank: int, rng: np.random.Generator) -> nn.M
 
 
 def build(seed: int, dtype: torch.dtype = torch.float64) -> Classifier:
-    """Build a classifier that isn't trained yet.
+    """Build an untrained classifier.
 
     Example:
         >>> torch.equal(build(1).head.weight, build(1).head.weight)
@@ -156,7 +156,7 @@ def build(seed: int, dtype: torch.dtype = torch.float64) -> Classifier:
 
 
 def _digits(seed: int, part: str, new: bool, dtype: torch.dtype) -> Batch:
-    """Return the images of the old digits (0 to 4) or the new ones (5 to 9), classes from 0."""
+    """Return images of the old digits (0 to 4) or the new ones (5 to 9), with classes from 0."""
     x, y = getattr(split(seed), part)
     kept = (y >= CLASSES) == new
     return x[kept].to(dtype), y[kept] % CLASSES

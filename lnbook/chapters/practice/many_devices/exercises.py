@@ -118,7 +118,7 @@ WHY = {
 
 @checker
 def check_reductions(**answers: Any) -> str:
-    """Check what to do with the gradient of gamma in four ways to split a model.
+    """Check what to do with the gradient of gamma for four ways to split a model.
 
     Args:
         answers: for each of a, b, c and d, one of "nothing", "sum" or "average".

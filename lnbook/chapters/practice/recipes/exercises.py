@@ -1,4 +1,4 @@
-"""The checkers for the chapter with recipes."""
+"""The checkers for the recipes chapter."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def check_fold(fold: Fold) -> str:
     if not callable(fold):
         raise NotYet(f"Give the function itself, not {fold!r}.")
     rng = np.random.default_rng(2023)
-    # A square matrix first: with it, even mixing up rows and columns gives an answer.
+    # A square matrix first: with it, even code that mixes up rows and columns runs.
     for outputs, features in ((3, 3), (2, 4), (5, 3)):
         weight, beta = rng.normal(size=(outputs, features)), rng.normal(size=features)
         gamma = rng.uniform(0.5, 2.0, features)

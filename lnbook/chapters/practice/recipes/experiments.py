@@ -55,7 +55,7 @@ def train_with_decay(
     compared.
 
     Args:
-        decayed: "nothing", "matrices" (those that decay by `decay_groups`) or "everything".
+        decayed: "nothing", "matrices" (those that `decay_groups` decays) or "everything".
         weight_decay: the weight decay of these parameters.
         seed: the seed for initial values and batches.
         steps: how many updates.

@@ -1,4 +1,4 @@
-"""The figures for the chapter with recipes."""
+"""The figures for the recipes chapter."""
 
 from __future__ import annotations
 

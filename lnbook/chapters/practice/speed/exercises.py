@@ -76,7 +76,7 @@ def check_fused(separate: Any = None, fused: Any = None, speedup: Any = None) ->
     Args:
         separate: arrays moved by s = x + f and y = LN(s) in two kernels.
         fused: arrays moved by one kernel that outputs both s and y.
-        speedup: how many times faster the fused kernel is at most, if memory is the limit.
+        speedup: how many times faster the fused kernel can be at most, if memory is the limit.
 
     Example:
         >>> check_fused(separate=4)

@@ -169,7 +169,7 @@ def kept_bytes(call: Callable[[], Any], *given: Tensor) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(put_aside, lambda tensor: tensor):
         result = call()
-    del result  # it must live until here, so that no memory is reused
+    del result  # kept alive until here, so that no memory is reused
     return sum(kept.values())
 
 
@@ -363,7 +363,7 @@ def lstm_parameters(input_size: int, hidden_size: int, seed: int = 0) -> dict[st
 
 
 def lstm_naive(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
-    r"""Run an LSTM with a norm for each gate exactly as its equations say, from states of zeros.
+    r"""Run an LSTM with a norm per gate exactly as its equations say, starting from zero states.
 
     .. math::
         k = \operatorname{LN}((W_x x + W_h h)_k) \text{ for each gate } k, \qquad
@@ -541,7 +541,7 @@ def keep_forward(x: Tensor, p: Parameters, eps: float = 1e-5) -> Kept:
 
 
 def _with_doubled_candidates(p: Parameters) -> tuple[Tensor, Tensor]:
-    """Return gain and shift of the gates, doubled for g: tanh(a) = 2 sigmoid(2a) - 1."""
+    """Return the gates' gain and shift, doubled for g: tanh(a) = 2 sigmoid(2a) - 1."""
     factor = torch.ones_like(p["norm_gates_weight"])
     factor.chunk(4)[2].fill_(2)
     return p["norm_gates_weight"] * factor, p["norm_gates_bias"] * factor

@@ -20,11 +20,11 @@ Spread = tuple[float, float, float]
 
 
 def roofline(bandwidth: float, peak: float, points: Mapping[str, tuple[float, float]]) -> Figure:
-    """Draw a roofline, the limits of memory and arithmetic, and what was reached under it.
+    """Draw a roofline (the limits of memory and arithmetic) and the speeds reached under it.
 
     Args:
         bandwidth: how fast memory moves data, in 1e9 bytes per second.
-        peak: how fast the processor computes at most, in 1e9 operations per second.
+        peak: the processor's top speed, in 1e9 operations per second.
         points: for each point, its label, the operations per byte, and the speed it reached, in
             1e9 operations per second.
 

@@ -241,7 +241,7 @@ def train_deep_residual(
     steps: int = 100,
     seeds: Sequence[int] = range(5),
 ) -> tuple[Array, Array]:
-    r"""Train deep residual networks whose branches end in a LayerNorm, from different gains.
+    r"""Train deep residual networks whose branches end in a LayerNorm, with a given initial gain.
 
     Each block computes :math:`x + \operatorname{LN}(W_2 \operatorname{relu}(W_1 x))` with 32
     features; the stack ends with a norm and a linear layer. Training uses Adam and batches of 32
@@ -314,7 +314,7 @@ def train_with_dropout(
     steps: int = 300,
     seeds: Sequence[int] = range(5),
 ) -> DropoutResult:
-    """Train networks of two hidden layers on digits, with a norm and dropout in some order.
+    """Train networks of two hidden layers on digits, with a norm and dropout in a given order.
 
     Each hidden layer is linear (64 features), ReLU and norm. Training uses Adam and batches of 32.
 

@@ -147,10 +147,10 @@ def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], labe
         label: the label of the vertical axis.
 
     Returns:
-        A line through the means for each, with a band from the smallest to the largest run.
+        For each, a line through the means, with a band from the smallest to the largest run.
 
     Raises:
-        ValueError: if there is no line, more than four, or a shape doesn't fit.
+        ValueError: if there are no lines or more than four, or a shape doesn't fit.
 
     Example:
         >>> figure = by_distance({"plain": [[1.0, 10.0], [3.0, 30.0]]}, [1, 10], "value")

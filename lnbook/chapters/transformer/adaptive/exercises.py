@@ -134,7 +134,7 @@ def check_starts(a: Any = None, b: Any = None, c: Any = None, d: Any = None) -> 
     """Check how four blocks start.
 
     Args:
-        a: "learns", "stuck" or "differs", like the others.
+        a: "learns", "stuck" or "differs", as for the others.
         b: adaLN-Zero, with the last layer of each branch at zero as well.
         c: no gates, and the last layer of each branch at zero.
         d: the modulation's weights at zero, and its biases for the gates at 1.

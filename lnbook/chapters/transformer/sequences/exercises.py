@@ -167,7 +167,7 @@ def _from(x: Array, source: int, target: int) -> Array:
 
 
 def _rounded(x: Array) -> Array:
-    """A causal map whose entries move a little, but only by rounding."""
+    """A causal map, apart from changes as small as rounding errors."""
     return np.asarray(x + 1e-14 * x.sum())
 
 
@@ -256,7 +256,7 @@ def check_finds_leaks(function: Callable[..., Any]) -> str:
 def _cumulative(
     x: Array, eps: float, *, ddof: int = 0, outside: float = 0.0, itself: bool = True
 ) -> Array:
-    """Normalize each token by the statistics of the tokens up to it, with or without itself."""
+    """Normalize each token by the statistics of the tokens up to it, including or excluding it."""
     y = np.empty_like(x)
     for place in range(x.shape[1]):
         seen = x[:, : max(place + itself, 1)]

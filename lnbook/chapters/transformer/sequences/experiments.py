@@ -1,4 +1,4 @@
-"""The experiments for the chapter on sequences: norms for (N, L, D), their reach, and coin flips.
+"""Experiments with sequences: norms for (N, L, D), which outputs a token affects, and coin flips.
 
 All runs use float64, and their random numbers come from NumPy, so they're the same on every
 processor.

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 def deviations(model: CausalLanguageModel, x: Tensor) -> Array:
     r"""Measure the standard deviation of the inputs of each block's two norms.
 
-    In a Post-LN block, they read the sums of stream and branch. :math:`\sigma` is taken over the
+    In a Post-LN block, these are the sums of stream and branch. :math:`\sigma` is taken over the
     features of a position and averaged over all positions of all windows.
 
     Args:

@@ -158,7 +158,7 @@ def _blocks(encoder: TransformerEncoder) -> list[Any]:
 
 
 def _watch_logits(encoder: TransformerEncoder) -> list[float]:
-    """Collect the largest score in each attention, in the order of the forward pass."""
+    """Collect the largest score in each attention layer, in the order of the forward pass."""
     found: list[float] = []
 
     @torch.no_grad()
@@ -179,8 +179,8 @@ class Trained:
 
     Attributes:
         loss: the test loss at the end, infinite if the run diverged.
-        logit: the largest absolute score of any attention on the test windows; NaN if the run
-            diverged.
+        logit: the largest absolute score in any attention layer on the test windows; NaN if the
+            run diverged.
 
     Example:
         >>> Trained(loss=2.25, logit=11.5)
