@@ -147,7 +147,7 @@ def changed_statement(statement: ast.stmt, function: ast.FunctionDef) -> Iterato
 
 
 def _is_first_value(statement: ast.stmt, function: ast.FunctionDef) -> bool:
-    """Whether a statement defines a name: without it, Python itself would raise an error."""
+    """Whether a statement is the first to define a name; Python itself would fail without it."""
     if not isinstance(statement, ast.Assign):
         return False
     names = {node.id for target in statement.targets for node in _names(target)}

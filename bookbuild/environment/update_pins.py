@@ -45,7 +45,7 @@ def update_pins(book: Book, packages: Sequence[str] = (), index: str = "") -> No
 
 
 def _refuse_changes(book: Book) -> None:
-    """Refuse uncommitted changes: they'd mix with the update and be lost when it's undone."""
+    """Refuse uncommitted changes: they'd be mixed into the update and lost when it's undone."""
     changed = changed_files(book.root)
     if changed:
         shown = ", ".join(changed[:5]) + (", ..." if len(changed) > 5 else "")

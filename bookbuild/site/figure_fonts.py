@@ -18,8 +18,8 @@ from fontTools.ttLib import TTFont
 from fontTools.varLib import instancer
 
 FONTS = Path(__file__).resolve().parents[2] / "lnbook" / "notebook" / "fonts"
-# Keyed by the style that matplotlib looks for: the style of the original, and its weight. Headings
-# on the site are semibold, too.
+# For each style that matplotlib looks for, the style and weight of the original font. Headings on
+# the site are semibold, too.
 TEXT = {
     "Regular": ("normal", 400),
     "Bold": ("normal", 600),

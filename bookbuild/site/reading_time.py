@@ -166,7 +166,7 @@ def _in_directive(
 
 
 def _in_line(tokens: Iterable[Token]) -> Iterator[tuple[str, int]]:
-    """Words and formulas; a role counts as the text it shows, as far as its source contains it."""
+    """Words and formulas; a role counts as the text it shows, insofar as that's in its source."""
     shown = ""
     for token in tokens:
         if token.type.startswith("math"):

@@ -65,7 +65,7 @@ def _straight(command: str, moves: list[int]) -> tuple[str, list[int]]:
 
 
 def _joined(words: list[str], command: str) -> str:
-    """Numbers with a space only where one is needed."""
+    """A command and its numbers, with spaces only where they're needed."""
     first = command or ("" if words[0].startswith("-") else " ")
     return first + words[0] + "".join(w if w.startswith("-") else f" {w}" for w in words[1:])
 

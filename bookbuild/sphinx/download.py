@@ -77,7 +77,7 @@ def _write(
 
 
 def _link(app: Sphinx, pagename: str, base: str, address: str) -> str | None:
-    """The target of one of the site's links in a notebook.
+    """What one of the site's links points to in a notebook.
 
     This is the published site if its URL is known. Otherwise it's the other chapter's notebook,
     next to this one in the archive; pages without a notebook have no target.

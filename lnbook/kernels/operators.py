@@ -1,14 +1,15 @@
 """LayerNorm and RMSNorm as PyTorch operators: "lnbook::layer_norm" and the like.
 
-`torch.compile` and `torch.export` can't look into a kernel, but they can put an operator into a
-graph: its fake kernel tells them the shapes and dtypes of the results. On a CPU, the operators run
-the kernels of `lnbook.kernels.cpu`, and on a GPU with Triton, those of `lnbook.kernels.gpu`.
+`torch.compile` and `torch.export` don't look into these kernels, but they can put an operator into
+a graph: its fake kernel tells them the shapes and dtypes of the results. On a CPU, the operators
+run the kernels of `lnbook.kernels.cpu`, and on a GPU with Triton, those of `lnbook.kernels.gpu`.
 `lnbook.functional` registers their derivatives. `torch.vmap` calls them once per example; the
 functions and layers, which give it torch operations instead, don't have that problem.
 
-A call through an operator takes about 20 microseconds longer than a direct call to the kernel. So
-the functions `layer_norm_forward` and so on call the kernel itself, unless something has to see the
-operator: a tracer, a dispatch mode such as PyTorch's counter of operations, or a tensor subclass.
+A call through an operator takes longer than a direct call to the kernel. So, on a CPU, the
+functions `layer_norm_forward` and so on call the kernel itself, unless something has to see the
+operator: a tracer, a dispatch mode such as PyTorch's counter of operations, a tensor subclass, or a
+tensor that doesn't hold its values as they are, such as a lazy negation.
 """
 
 import importlib.util

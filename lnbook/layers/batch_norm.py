@@ -18,7 +18,7 @@ class _BatchNorm(AffineLayer):
 
     dimensions: ClassVar[tuple[int, ...]]
     shapes: ClassVar[str]
-    _version = 2  # version of the state dict, as in PyTorch: it has num_batches_tracked
+    _version = 2  # version of the state dict, as in PyTorch: 2 added num_batches_tracked
 
     num_features: int
     eps: float

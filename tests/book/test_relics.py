@@ -42,7 +42,7 @@ def findings(text: str) -> Iterator[str]:
 
 
 def texts() -> list[Path]:
-    """Texts written by people, without executed notebooks and this list itself."""
+    """Texts written by people, except executed notebooks and this list itself."""
     inside = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in ENDINGS]
     top = [p for p in ROOT.glob("*.md") if not p.name.startswith("THIRD-PARTY")]
     ours = (p for p in inside + top if "node_modules" not in p.parts)

@@ -923,7 +923,7 @@ MODULES = (
 
 def test_every_public_name_has_rows_or_says_why_not() -> None:
     public = {name: getattr(module, name) for module in MODULES for name in module.__all__}
-    # The reference and functional use the same names: compare the objects, not the names.
+    # `reference` and `functional` use the same names: compare the objects, not the names.
     things = [(name, getattr(m, name)) for m in MODULES for name in m.__all__]
     tried = [line.of for line in TABLE]
     without = {name for name, thing in things if not any(thing is of for of in tried)}

@@ -404,7 +404,7 @@ def test_a_pre_ln_block_with_rms_norm_equals_pytorchs_with_its_rms_norm():
     assert_same(results(ours, x, upstream), results(theirs, x, upstream), 1e-9)
 
 
-# Masks, forms of input and settings
+# Masks, kinds of input, and settings
 
 
 @pytest.mark.parametrize("kind", BLOCKS)

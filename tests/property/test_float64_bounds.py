@@ -5,7 +5,7 @@ a channel of a sample, or a channel of the batch. That's the oracle, and the bou
 it: with n values in a group, r its reciprocal deviation, and u half a unit in the last place,
 
     y       K u |gamma| max|xhat|                 and a last rounding
-    dx      K u r max|g| (1 + max|xhat|)^2        g = gamma dy; the formula has three terms of g,
+    dx      K u r max|g| (1 + max|xhat|)^2        g = gamma dy; the formula has three terms in g,
                                                   two of which are multiplied by xhat
     dgamma  K u sum |dy| max|xhat|                the sum runs over all entries with this gain
     dbeta   K u sum |dy|

@@ -122,7 +122,7 @@ def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str
         assert box.screenshot() != before
 
 
-# Where the boxes of an article visibly end, at the right edge of what's drawn.
+# The right edges of an article's boxes, as drawn.
 EDGES = """() => [...document.querySelectorAll(
         "article section > :is(.cell, .admonition, .pst-scrollable-table-container)")]
     .filter((box) => box.clientWidth > 0 && !box.parentElement.closest(".admonition"))

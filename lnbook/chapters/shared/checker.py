@@ -289,7 +289,7 @@ def judge_choice(
         name: what the question is called, for example "a".
         options: all words that can be chosen.
         right: the right word, or all that are right.
-        replies: what to say about a wrong word, or about each of them.
+        replies: one reply to any wrong word, or a reply to each.
 
     Raises:
         NotYet: the answer is missing, isn't one of the options, or is wrong.

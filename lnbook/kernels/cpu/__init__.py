@@ -1,7 +1,7 @@
 """LayerNorm and RMSNorm as CPU kernels, written in Numba.
 
-They read each row from memory once and divide the rows among torch's threads. Numba is an
-optional dependency (`pip install numba`): everything can be imported without it, and
+They read each row from memory once and divide the rows among as many threads as torch uses. Numba
+is an optional dependency (`pip install numba`): everything can be imported without it, and
 `lnbook.functional` then uses torch operations. Importing compiles nothing. The first call compiles
 a kernel, which takes a few seconds, and keeps the machine code on disk for later processes.
 """

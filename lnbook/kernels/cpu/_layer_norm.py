@@ -25,17 +25,21 @@ from lnbook.kernels.cpu._compile import (
     take,
     widen,
 )
-from lnbook.kernels.cpu._rows import inverse_root, mean_of, minus, parameter, scaled_twice
+from lnbook.kernels.cpu._rows import (
+    WIDE,
+    buffer,
+    inverse_root,
+    mean_of,
+    minus,
+    parameter,
+    scaled_twice,
+)
 
 __all__ = ["backward_job", "forward_job"]
 
 # Up to this ratio of a row's mean to its standard deviation, the rounding error of the mean is too
 # small to see in the output: 8 times the rounding error of a float32 is 5e-7.
 FAR = 8
-# At this width and above, the second loop of the backward pass takes two rows at a time, and so it
-# loads the weight, and loads and stores the sums over rows, half as often. For narrower rows, that
-# was slower than one at a time.
-WIDE = 1536
 INTEGER = np.int64(0)
 
 
@@ -137,6 +141,23 @@ def differentiate_two(dy, x, n, row, following, weight, dx, dx_2, dweight, dbias
 
 
 @fast
+def differentiate_rows(dy, x, start, stop, statistics, weight, one, dx, dweight, dbias):
+    """Fill the first rows of dx, the gradients of rows `start` to `stop`, and add to the sums."""
+    single = stop - (stop - start) % 2 if x.shape[1] >= WIDE else start
+    for n in range(start, single, 2):
+        own = statistics[0, n], statistics[1, n], statistics[2, n]
+        row = own + means_of(dy[n], x[n], *own, weight, one)
+        own = statistics[0, n + 1], statistics[1, n + 1], statistics[2, n + 1]
+        following = own + means_of(dy[n + 1], x[n + 1], *own, weight, one)
+        targets = dx[n - start], dx[n - start + 1]
+        differentiate_two(dy, x, n, row, following, weight, *targets, dweight, dbias)
+    for n in range(single, stop):
+        own = statistics[0, n], statistics[1, n], statistics[2, n]
+        row = own + means_of(dy[n], x[n], *own, weight, one)
+        differentiate(dy[n], x[n], row, weight, dx[n - start], dweight, dbias)
+
+
+@fast
 def backward(numbers, element, one):
     rows, width, height, past = numbers[1], numbers[2], numbers[3], numbers[4]
     dy = array_at(numbers[5], (rows, width), element)
@@ -145,7 +166,7 @@ def backward(numbers, element, one):
     statistics = array_at(numbers[9], (3, rows), one)
     dx = array_at(numbers[10], (rows, width), element)
     sums = array_at(numbers[11], ((rows + height - 1) // height, 2, width), one)
-    lines = np.empty((2, width), dx.dtype)
+    lines = buffer(width, dx)
     while True:
         piece = take(numbers)
         if piece * height >= rows:
@@ -154,23 +175,15 @@ def backward(numbers, element, one):
         dweight[:] = 0
         dbias[:] = 0
         start, stop = piece * height, min((piece + 1) * height, rows)
-        single = stop - (stop - start) % 2 if width >= WIDE else start
-        for n in range(start, single, 2):
-            own = statistics[0, n], statistics[1, n], statistics[2, n]
-            row = own + means_of(dy[n], x[n], *own, weight, one)
-            own = statistics[0, n + 1], statistics[1, n + 1], statistics[2, n + 1]
-            following = own + means_of(dy[n + 1], x[n + 1], *own, weight, one)
-            targets = (lines[0], lines[1]) if past else (dx[n], dx[n + 1])
-            differentiate_two(dy, x, n, row, following, weight, *targets, dweight, dbias)
-            if past:
-                store_past_the_cache(lines[0], dx[n], width)
-                store_past_the_cache(lines[1], dx[n + 1], width)
-        for n in range(single, stop):
-            own = statistics[0, n], statistics[1, n], statistics[2, n]
-            row = own + means_of(dy[n], x[n], *own, weight, one)
-            differentiate(dy[n], x[n], row, weight, lines[0] if past else dx[n], dweight, dbias)
-            if past:
-                store_past_the_cache(lines[0], dx[n], width)
+        if past:
+            for n in range(start, stop, len(lines)):
+                end = min(n + len(lines), stop)
+                differentiate_rows(dy, x, n, end, statistics, weight, one, lines, dweight, dbias)
+                store_past_the_cache(lines.ravel(), dx[n:end].ravel(), (end - n) * width)
+        else:
+            differentiate_rows(
+                dy, x, start, stop, statistics, weight, one, dx[start:], dweight, dbias
+            )
     fence()
 
 

@@ -24,7 +24,7 @@ from lnbook.kernels.cpu._compile import (
     take,
     widen,
 )
-from lnbook.kernels.cpu._rows import inverse_root, mean_of, parameter, scaled_twice
+from lnbook.kernels.cpu._rows import WIDE, buffer, inverse_root, mean_of, parameter, scaled_twice
 
 __all__ = ["backward_job", "forward_job"]
 
@@ -77,7 +77,8 @@ def mean_product(dy, x, weight, one):
 
 
 @fast
-def differentiate(dy, x, r, weight, scale, dx, dweight):
+def differentiate(dy, x, r, weight, one, dx, dweight):
+    scale = scaled_twice(mean_product(dy, x, weight, one), r)
     for i in range(len(x)):
         number, upstream = widen(x[i]), widen(dy[i])
         dx[i] = narrow(r * (upstream * weight[i] - number * scale), dx[i])
@@ -93,19 +94,26 @@ def backward(numbers, element, one):
     statistics = array_at(numbers[9], (rows,), one)
     dx = array_at(numbers[10], (rows, width), element)
     sums = array_at(numbers[11], ((rows + height - 1) // height, 1, width), one)
-    line = np.empty(width, dx.dtype)
+    line, lines = np.empty(width, dx.dtype), buffer(width, dx)
     while True:
         piece = take(numbers)
         if piece * height >= rows:
             break
         dweight = sums[piece, 0]
         dweight[:] = 0
-        for n in range(piece * height, min((piece + 1) * height, rows)):
-            r = statistics[n]
-            scale = scaled_twice(mean_product(dy[n], x[n], weight, one), r)
-            differentiate(dy[n], x[n], r, weight, scale, line if past else dx[n], dweight)
-            if past:
-                store_past_the_cache(line, dx[n], width)
+        start, stop = piece * height, min((piece + 1) * height, rows)
+        if past and width < WIDE:
+            for n in range(start, stop, len(lines)):
+                end = min(n + len(lines), stop)
+                for k in range(n, end):
+                    differentiate(dy[k], x[k], statistics[k], weight, one, lines[k - n], dweight)
+                store_past_the_cache(lines.ravel(), dx[n:end].ravel(), (end - n) * width)
+        else:
+            for n in range(start, stop):
+                target = line if past else dx[n]
+                differentiate(dy[n], x[n], statistics[n], weight, one, target, dweight)
+                if past:
+                    store_past_the_cache(line, dx[n], width)
     fence()
 
 

@@ -25,7 +25,7 @@ def variance_errors(
         means: the means of the rows, positive, shape `(M,)`.
         errors: a label for each way to compute the variance, at most four, and its relative
             errors, positive, shape `(M,)`.
-        predicted: the errors that rounding predicts for the first way, shape `(M,)`.
+        predicted: the rounding errors predicted for the first way, shape `(M,)`.
 
     Returns:
         One line per way, a dotted line for the prediction, and a thin line where the error is as

@@ -52,17 +52,17 @@ def carry(variant: str, forget_bias: float, seed: int = 0, steps: int = 200) -> 
     """Run a cell from two random cell states on the same random inputs.
 
     The cell has 8 inputs, 32 features and no feedback: its `weight_hh` is 0, so it can remember
-    only through its cell state. Inputs and first cell states are standard normal, for 8 examples.
-    All random numbers depend only on `seed` and are the same for all variants.
+    only through its cell state. Inputs and initial cell states are standard normal, for 8
+    examples. All random numbers depend only on `seed` and are the same for all variants.
 
     Args:
         variant: "ba", "per-gate", "carried" or "none".
         forget_bias: what is added to the forget gate.
-        seed: the seed for weights, inputs and first states.
+        seed: the seed for weights, inputs and initial states.
         steps: the number of steps, at least 0.
 
     Returns:
-        What's left of the first cell state, and its size, before the first step and after each
+        What's left of the initial cell state, and its size, before the first step and after each
         step.
 
     Raises:

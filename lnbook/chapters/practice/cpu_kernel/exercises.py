@@ -122,7 +122,7 @@ def check_rms_kernel(kernel: RmsKernel) -> str:
             otherwise="y is wrong. Sum the squares of a row, then scale the row.",
             tolerance=1e-8,
         )
-    return "Two loops instead of three: RMSNorm needs no mean."
+    return "Two loops instead of three: RMSNorm doesn't subtract a mean."
 
 
 CHOICES = ("wrong", "varies", "same")

@@ -65,7 +65,7 @@ def _in_lanes(x: Single, lanes: int = 16) -> Single:
 
 def _in_pairs(x: Single) -> Single:
     while x.shape[-1] > 1:
-        if x.shape[-1] % 2:  # a last number without a neighbor gets a 0
+        if x.shape[-1] % 2:  # a last number without a neighbor is paired with 0
             x = np.concatenate([x, np.zeros_like(x[..., :1])], axis=-1)
         x = x[..., ::2] + x[..., 1::2]
     return x[..., 0]

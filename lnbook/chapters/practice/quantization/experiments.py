@@ -108,7 +108,7 @@ def _norms(model: CausalLanguageModel) -> list[tuple[nn.Module, list[nn.Module]]
 
 
 def readers(model: CausalLanguageModel) -> list[tuple[nn.Module, nn.Parameter, nn.Parameter]]:
-    """Return each norm of a Pre-LN model, with the matrix and the bias that read its output.
+    """Return each norm of a Pre-LN model, with the matrix and bias of the layer reading its output.
 
     Example:
         >>> model = language_model.build(9, np.random.default_rng(0), layers=2, width=8, heads=2)

@@ -63,7 +63,8 @@ class Operation:
 
     Attributes:
         name: what torch calls it, for example "mul" or "native_layer_norm".
-        read: bytes of the tensors that it was given; 0 for a view or an allocation.
+        read: bytes of the tensors that it was given; 0 for a view or an allocation, and if it only
+            takes the dtype, the device or the shape from them.
         written: bytes of the tensors that it filled; 0 for a view or an allocation.
 
     Example:
@@ -92,6 +93,8 @@ class _Recorder(TorchDispatchMode):
         name = func.overloadpacket.__name__
         given = {key: value for key, value in kwargs.items() if key != "out"}
         inputs = _tensors((args[1:] if name == "copy_" else args, given))
+        if name.startswith("new_") or name.endswith("_like"):
+            inputs = []  # it reads no number
         outputs = _tensors(result)
         if _moves_nothing(func, inputs, outputs):
             self.found.append(Operation(name, 0, 0))

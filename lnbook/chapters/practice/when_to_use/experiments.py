@@ -85,7 +85,7 @@ class _Norms(nn.Module):
 
 
 class _Dropouts(nn.Module):
-    """Dropout side by side, with masks from each network's own generator."""
+    """Dropout layers side by side, with masks from each network's own generator."""
 
     def __init__(self, generators: Sequence[np.random.Generator], share: float) -> None:
         super().__init__()

@@ -34,8 +34,8 @@ def settings(
         rates: R learning rates.
 
     Returns:
-        Panels side by side. Each setting gets a disk whose area shows its fraction, or a cross if
-        the fraction is 0.
+        Panels side by side. Each setting gets a disk whose area shows its fraction, with a ring
+        around it if the fraction is 1, or a cross if the fraction is 0.
 
     Raises:
         ValueError: there are no panels, or the fractions have the wrong shape.
@@ -60,7 +60,13 @@ def settings(
         for (row, column), share in np.ndenumerate(shares):
             if share > 0:
                 axes.add_patch(
-                    Circle((column, row), RADIUS * share**0.5, facecolor=color, edgecolor="none")
+                    Circle(
+                        (column, row),
+                        RADIUS * share**0.5,
+                        facecolor=color,
+                        edgecolor=INK if share == 1 else "none",
+                        linewidth=1.6,
+                    )
                 )
             else:
                 axes.plot([column], [row], marker="x", color=MUTED, markersize=3.5, mew=1.0)

@@ -91,7 +91,7 @@ def by_depth(
     """Draw a measurement in stacks of several depths.
 
     Args:
-        depths: K depths, as numbers of blocks.
+        depths: K depths, in blocks.
         panels: for each panel, its title (empty for none) and its lines: the label, and the
             results of some runs, shape `(runs, K)`.
         labels: the label of the vertical axis of each panel.

@@ -145,7 +145,7 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
     """Draw a quantity against the number of blocks, both on logarithmic scales.
 
     Args:
-        depths: K depths, as numbers of blocks.
+        depths: K depths, in blocks.
         lines: for each line, its label and the values `(S, K)` of all seeds.
         label: the quantity.
 

@@ -24,7 +24,7 @@ def test_only_padding_right() -> None:
 
 
 def share_by_search(mean, std):
-    """The share of real tokens that gives the largest variance, among 1000 positions."""
+    """The share of real tokens among 1000 positions that gives the largest variance."""
 
     def variance(count):
         feature = mean + std * np.tile([1.0, -1.0], count // 2)
