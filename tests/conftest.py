@@ -14,6 +14,7 @@ from tests.helpers.this_book import BOOK
 
 os.environ[SILENCE] = "1"  # a progress bar would be one more output to compare
 
+pytest.register_assert_rewrite("tests.helpers.verdicts")
 pytest_plugins = ["tests.chapter_costs"]
 
 # Triton is available only for Linux. Elsewhere, this chapter can be read, but not run.

@@ -9,6 +9,7 @@ from torch.nn import functional
 from lnbook.chapters.batch_norm.family import exercises
 from lnbook.chapters.shared.checker import Verdict
 from lnbook.layers import DyT, LayerNorm2d
+from tests.helpers.verdicts import verdict_test
 
 LAYERS = {
     "bn": (nn.BatchNorm2d(32), 784),
@@ -84,24 +85,18 @@ def test_largest_offset() -> None:
     assert exercises.check_offset(spread_left).message == "largest is still missing."
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_layer_norm_2d: [
-        (layer_norm_2d, RIGHT),
-        *((wrong, message) for message, wrong in exercises.MISTAKES_2D.items()),
-        (lambda *given: layer_norm_2d(*given) + 5e-8, "differs from LayerNorm of the pixels"),
+        ("Correct.", layer_norm_2d),
+        *exercises.MISTAKES_2D.items(),
+        ("differs from LayerNorm of the pixels", lambda *given: layer_norm_2d(*given) + 5e-8),
     ],
     exercises.check_group_norm_last: [
-        (group_norm_last, RIGHT),
-        (last_by_permuting, RIGHT),
-        *((wrong, message) for message, wrong in exercises.MISTAKES_LAST.items()),
-        (lambda *given: group_norm_last(*given) + 5e-8, "differs from GroupNorm with 3 groups"),
+        ("Correct.", group_norm_last),
+        ("Correct.", last_by_permuting),
+        *exercises.MISTAKES_LAST.items(),
+        ("differs from GroupNorm with 3 groups", lambda *given: group_norm_last(*given) + 5e-8),
     ],
 }
 
-
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer, told: str) -> None:
-    verdict = check(answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

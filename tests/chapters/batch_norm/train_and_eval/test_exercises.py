@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from lnbook.chapters.batch_norm.train_and_eval import exercises
+from tests.helpers.verdicts import verdict_test
 
 MEAN, VAR = 1.875, 2.9375
 
@@ -65,102 +66,84 @@ def test_recalibrate_expects_the_plain_means() -> None:
     assert exercises._recalibrated(model, batches)[:6] == pytest.approx(expected)
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_two_updates: [
-        ((1.88, 2.94), RIGHT),
-        (([1.87], np.array([[2.93]])), RIGHT),
-        ((torch.tensor([MEAN]), torch.tensor([VAR])), RIGHT),
-        ((0.25 * (0.25 * 0 + 0.75 * 2) + 0.75 * 6,), "is the weight of the new batch"),
-        ((0.75 * 2 + 0.25 * 6,), "It starts from 0"),
-        ((0.75 * 0.25 * 6 + 0.25 * 2,), "wrong order"),
-        ((0.5,), "includes only the first batch"),
-        ((1.5,), "includes only the second batch"),
-        ((4,), "mean of all four numbers"),
-        ((6,), "which is what momentum=1 would give"),
-        ((1.9,), "Your running_mean is off"),
-        ((MEAN, 0.75 * (0.75 + 0.25 * 1) + 0.25 * 4), "Divide by n - 1"),
-        ((MEAN, 0.25 * (0.25 + 0.75 * 2) + 0.75 * 8), "is the weight of the new batch"),
-        ((MEAN, 0.75 * 0.25 * 2 + 0.25 * 8), "starts from 0. It starts from 1"),
-        ((MEAN, 0.75 * 2 + 0.25 * 8), "starts from the first batch"),
-        ((MEAN, 0.75 * (0.75 + 0.25 * 8) + 0.25 * 2), "wrong order"),
-        ((MEAN, 1.25), "includes only the first batch"),
-        ((MEAN, 2.75), "includes only the second batch"),
-        ((MEAN, 5), "which is what momentum=None would give"),
-        ((MEAN, 0.75 * (0.75 + 0.25 * 2**0.5) + 0.25 * 8**0.5), "standard deviations"),
-        ((MEAN, 2.9), "Your running_var is off"),
+        ("Correct.", 1.88, 2.94),
+        ("Correct.", [1.87], np.array([[2.93]])),
+        ("Correct.", torch.tensor([MEAN]), torch.tensor([VAR])),
+        ("is the weight of the new batch", 0.25 * (0.25 * 0 + 0.75 * 2) + 0.75 * 6),
+        ("It starts from 0", 0.75 * 2 + 0.25 * 6),
+        ("wrong order", 0.75 * 0.25 * 6 + 0.25 * 2),
+        ("includes only the first batch", 0.5),
+        ("includes only the second batch", 1.5),
+        ("mean of all four numbers", 4),
+        ("which is what momentum=1 would give", 6),
+        ("Your running_mean is off", 1.9),
+        ("Divide by n - 1", MEAN, 0.75 * (0.75 + 0.25 * 1) + 0.25 * 4),
+        ("is the weight of the new batch", MEAN, 0.25 * (0.25 + 0.75 * 2) + 0.75 * 8),
+        ("starts from 0. It starts from 1", MEAN, 0.75 * 0.25 * 2 + 0.25 * 8),
+        ("starts from the first batch", MEAN, 0.75 * 2 + 0.25 * 8),
+        ("wrong order", MEAN, 0.75 * (0.75 + 0.25 * 8) + 0.25 * 2),
+        ("includes only the first batch", MEAN, 1.25),
+        ("includes only the second batch", MEAN, 2.75),
+        ("which is what momentum=None would give", MEAN, 5),
+        ("standard deviations", MEAN, 0.75 * (0.75 + 0.25 * 2**0.5) + 0.25 * 8**0.5),
+        ("Your running_var is off", MEAN, 2.9),
     ],
     exercises.check_noise: [
-        ((lambda m, v: m / (2 - m) * v,), RIGHT),
-        ((lambda m, v: torch.tensor(m / (2 - m) * v, dtype=torch.float64),), RIGHT),
-        ((lambda m, v: np.float64(m**2 * v / (1 - (1 - m) ** 2)),), RIGHT),
-        ((lambda m, v: sum(m**2 * (1 - m) ** (2 * k) for k in range(999)) * v,), RIGHT),
-        ((lambda m, v: v,), "the noise of a single batch"),
-        ((lambda m, v: m**2 * v,), "what the last batch alone contributes"),
-        ((lambda m, v: m * v,), "You factored (1 - m) out of the variance without squaring"),
-        ((lambda m, v: m / 2 * v,), "the approximation for a small m"),
-        ((lambda m, v: v / (2 - m),), "You factored m out of the variance without squaring"),
-        ((lambda m, v: (m / (2 - m) * v) ** 0.5,), "That's the standard deviation"),
-        ((lambda m, v: (2 - m) / m * v,), "the wrong way around"),
-        ((lambda m, v: 0.25,), "For m = 0.1 and v = 2.0 it should be 0.1053, but it's 0.2500"),
-        ((lambda m, v: ...,), "Did you forget `return`?"),
+        ("Correct.", lambda m, v: m / (2 - m) * v),
+        ("Correct.", lambda m, v: torch.tensor(m / (2 - m) * v, dtype=torch.float64)),
+        ("Correct.", lambda m, v: np.float64(m**2 * v / (1 - (1 - m) ** 2))),
+        ("Correct.", lambda m, v: sum(m**2 * (1 - m) ** (2 * k) for k in range(999)) * v),
+        ("the noise of a single batch", lambda m, v: v),
+        ("what the last batch alone contributes", lambda m, v: m**2 * v),
+        ("You factored (1 - m) out of the variance without squaring", lambda m, v: m * v),
+        ("the approximation for a small m", lambda m, v: m / 2 * v),
+        ("You factored m out of the variance without squaring", lambda m, v: v / (2 - m)),
+        ("That's the standard deviation", lambda m, v: (m / (2 - m) * v) ** 0.5),
+        ("the wrong way around", lambda m, v: (2 - m) / m * v),
+        ("For m = 0.1 and v = 2.0 it should be 0.1053, but it's 0.2500", lambda m, v: 0.25),
+        ("Did you forget `return`?", lambda m, v: ...),
     ],
     exercises.check_evaluate: [
-        ((evaluate,), RIGHT),
-        ((lambda m, *data: evaluate(copy.deepcopy(m), *data, back=False),), RIGHT),
-        ((lambda *_: None,), "returns nothing"),
-        ((lambda *_: 0.5,), "never calls the model"),
-        ((lambda *a: evaluate(*a, mode=False),), "on its batch, and it changed the running stat"),
+        ("Correct.", evaluate),
+        ("Correct.", lambda m, *data: evaluate(copy.deepcopy(m), *data, back=False)),
+        ("returns nothing", lambda *_: None),
+        ("never calls the model", lambda *_: 0.5),
+        ("on its batch, and it changed the running stat", lambda *a: evaluate(*a, mode=False)),
         (
-            (lambda *a: evaluate(*a, how=lambda s: np.mean([b.mean() for b in s])),),
             "the last one is smaller",
+            lambda *a: evaluate(*a, how=lambda s: np.mean([b.mean() for b in s])),
         ),
         (
-            (lambda *a: evaluate(*a, how=lambda s: torch.cat(s[:-1]).mean()),),
             "leaves out the last, smaller batch",
+            lambda *a: evaluate(*a, how=lambda s: torch.cat(s[:-1]).mean()),
         ),
-        ((lambda *a: evaluate(*a, how=lambda s: torch.cat(s).sum() / 12),), "Divide by len(x)"),
+        ("Divide by len(x)", lambda *a: evaluate(*a, how=lambda s: torch.cat(s).sum() / 12)),
         (
-            (lambda *a: evaluate(*a, how=lambda s: torch.cat(s).sum()),),
             "number of correct predictions",
+            lambda *a: evaluate(*a, how=lambda s: torch.cat(s).sum()),
         ),
-        ((lambda *a: evaluate(*a) + 5e-6,), "The accuracy is off: expected"),
-        (
-            (lambda *a: evaluate(*a, back=False),),
-            "in training mode, and you left it in evaluation",
-        ),
-        ((lambda m, *data: (evaluate(m, *data), m.train())[0],), "you left it in training mode"),
-        ((lambda m, *data: (m[1].weight.data.zero_(), evaluate(m, *data))[1],), "model: 1.weight"),
+        ("The accuracy is off: expected", lambda *a: evaluate(*a) + 5e-6),
+        ("in training mode, and you left it in evaluation", lambda *a: evaluate(*a, back=False)),
+        ("you left it in training mode", lambda m, *data: (evaluate(m, *data), m.train())[0]),
+        ("model: 1.weight", lambda m, *data: (m[1].weight.data.zero_(), evaluate(m, *data))[1]),
     ],
     exercises.check_recalibrate: [
-        ((recalibrate,), RIGHT),
-        ((lambda *a: recalibrate(*a, mode=False, reset=False),), "haven't changed. They change"),
-        ((lambda *a: recalibrate(*a, mode=False),), "You reset the statistics, but"),
-        ((lambda *a: recalibrate(*a, reset=False),), "Call reset_running_stats() first"),
-        (
-            (lambda *a: recalibrate(*a, reset=False, momentum="own"),),
-            "momentum is the old one. R",
-        ),
-        ((lambda *a: recalibrate(*a, momentum="own"),), "The starting values 0 and 1 still count"),
-        ((lambda *a: recalibrate(*a, momentum=1.0),), "statistics of only the last batch"),
-        ((lambda m, b: recalibrate(m, [torch.cat(b)]),), "statistics of all rows in one batch"),
-        ((lambda m, b: recalibrate(m, b[:1]),), "statistics of only the first batch"),
-        (
-            (lambda m, b: (recalibrate(m, b), m[2].running_var.add_(5e-9)),),
-            "n't the plain means",
-        ),
-        ((lambda m, b: m[1].reset_parameters(),), "It changes the parameter 1.weight"),
-        (
-            (lambda m, b: (recalibrate(m, b, back=False), m.eval()),),
-            "the old momentum of each",
-        ),
-        ((lambda m, b: (recalibrate(m, b), m.train()),), "you left the model in training mode"),
+        ("Correct.", recalibrate),
+        ("haven't changed. They change", lambda *a: recalibrate(*a, mode=False, reset=False)),
+        ("You reset the statistics, but", lambda *a: recalibrate(*a, mode=False)),
+        ("Call reset_running_stats() first", lambda *a: recalibrate(*a, reset=False)),
+        ("momentum is the old one. R", lambda *a: recalibrate(*a, reset=False, momentum="own")),
+        ("The starting values 0 and 1 still count", lambda *a: recalibrate(*a, momentum="own")),
+        ("statistics of only the last batch", lambda *a: recalibrate(*a, momentum=1.0)),
+        ("statistics of all rows in one batch", lambda m, b: recalibrate(m, [torch.cat(b)])),
+        ("statistics of only the first batch", lambda m, b: recalibrate(m, b[:1])),
+        ("n't the plain means", lambda m, b: (recalibrate(m, b), m[2].running_var.add_(5e-9))),
+        ("It changes the parameter 1.weight", lambda m, b: m[1].reset_parameters()),
+        ("the old momentum of each", lambda m, b: (recalibrate(m, b, back=False), m.eval())),
+        ("you left the model in training mode", lambda m, b: (recalibrate(m, b), m.train())),
     ],
 }
 
-
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer: tuple[object, ...], told: str) -> None:
-    verdict = check(*answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

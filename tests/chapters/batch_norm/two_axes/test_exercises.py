@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from lnbook.chapters.batch_norm.two_axes import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def test_rare_feature_agrees_with_torch() -> None:
@@ -45,86 +46,80 @@ def apply(layer, x):
     return swap(layer(swap(x)))
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_batch_of_two: [
-        ([[-1, 1, 0], [1, -1, 0]], RIGHT),
-        (nn.BatchNorm1d(3)(torch.tensor(exercises.PAIR)), RIGHT),
-        ([[-1, 1, ...], [1, -1, 0]], "Your output still has a '...' in it"),
-        ([[1, -1, 0], [-1, 1, 0]], "Your signs are reversed"),
-        ([[-0.707, 0.707, 0], [0.707, -0.707, 0]], "unbiased variance"),
-        ([[-1, 0.4, 0], [1, -0.4, 0]], "You divided by the variance"),
-        ([[-1, 2.5, 0], [1, -2.5, 0]], "These are the deviations"),
-        ([[-1, 1, 1], [1, -1, 1]], "The third feature is constant"),
-        ([[-1, 1.02, 0], [1, -1.02, 0]], "one column at a time"),
-        (nn.LayerNorm(3)(torch.tensor(exercises.PAIR)), "along the rows"),
-        (nn.LayerNorm((2, 3))(torch.tensor(exercises.PAIR)), "the whole array"),
+        ("Correct.", [[-1, 1, 0], [1, -1, 0]]),
+        ("Correct.", nn.BatchNorm1d(3)(torch.tensor(exercises.PAIR))),
+        ("Your output still has a '...' in it", [[-1, 1, ...], [1, -1, 0]]),
+        ("Your signs are reversed", [[1, -1, 0], [-1, 1, 0]]),
+        ("unbiased variance", [[-0.707, 0.707, 0], [0.707, -0.707, 0]]),
+        ("You divided by the variance", [[-1, 0.4, 0], [1, -0.4, 0]]),
+        ("These are the deviations", [[-1, 2.5, 0], [1, -2.5, 0]]),
+        ("The third feature is constant", [[-1, 1, 1], [1, -1, 1]]),
+        ("one column at a time", [[-1, 1.02, 0], [1, -1.02, 0]]),
+        ("along the rows", nn.LayerNorm(3)(torch.tensor(exercises.PAIR))),
+        ("the whole array", nn.LayerNorm((2, 3))(torch.tensor(exercises.PAIR))),
     ],
     exercises.check_rare_feature: [
-        (lambda n, k: np.sqrt((n - k) / k), RIGHT),
-        (lambda n, k: (1 - k / n) / math.sqrt(k / n - (k / n) ** 2), RIGHT),
-        (lambda n, k: torch.tensor(n / k - 1, dtype=torch.float64).sqrt(), RIGHT),
-        (lambda n, k: np.sqrt(k / (n - k)), "output for the zeros, without the sign"),
-        (lambda n, k: -np.sqrt(k / (n - k)), "output for the zeros. The ones are above"),
-        (lambda n, k: -np.sqrt((n - k) / k), "their output is positive"),
-        (lambda n, k: 1 / (k / n), "You divided by the variance"),
-        (lambda n, k: np.sqrt((n - k) / k * (n - 1) / n), "the unbiased variance"),
-        (lambda n, k: 1 - k / n, "This is the deviation from the mean"),
-        (lambda n, k: n / np.sqrt(k * (n - k)), "You didn't subtract the mean"),
-        (lambda n, k: (1 - k / n) / np.sqrt(k / n), "You used p as the variance"),
-        (lambda n, k: (n - k) / k, "The square root is missing"),
-        (lambda n, k: np.sqrt(n - k), "For N = 10 and k = 3 it should be 1.5275, but it's 2.6458"),
-        (lambda n, k: ..., "Did you forget `return`?"),
-        (lambda n, k: None, "Did you forget `return`?"),
+        ("Correct.", lambda n, k: np.sqrt((n - k) / k)),
+        ("Correct.", lambda n, k: (1 - k / n) / math.sqrt(k / n - (k / n) ** 2)),
+        ("Correct.", lambda n, k: torch.tensor(n / k - 1, dtype=torch.float64).sqrt()),
+        ("output for the zeros, without the sign", lambda n, k: np.sqrt(k / (n - k))),
+        ("output for the zeros. The ones are above", lambda n, k: -np.sqrt(k / (n - k))),
+        ("their output is positive", lambda n, k: -np.sqrt((n - k) / k)),
+        ("You divided by the variance", lambda n, k: 1 / (k / n)),
+        ("the unbiased variance", lambda n, k: np.sqrt((n - k) / k * (n - 1) / n)),
+        ("This is the deviation from the mean", lambda n, k: 1 - k / n),
+        ("You didn't subtract the mean", lambda n, k: n / np.sqrt(k * (n - k))),
+        ("You used p as the variance", lambda n, k: (1 - k / n) / np.sqrt(k / n)),
+        ("The square root is missing", lambda n, k: (n - k) / k),
+        ("For N = 10 and k = 3 it should be 1.5275, but it's 2.6458", lambda n, k: np.sqrt(n - k)),
+        ("Did you forget `return`?", lambda n, k: ...),
+        ("Did you forget `return`?", lambda n, k: None),
     ],
     exercises.check_impossible: [
-        ([1, 3, 5], RIGHT),
-        (np.array([5, 3, 1]), RIGHT),
-        (None, "still missing"),
-        ([], "A column that you didn't list does not sum to 0"),
-        ([1, 5], "A column that you didn't list has a mean square well below 1"),
-        ([1, 3], "A column that you didn't list has a mean square above 1"),
-        ([0, 1, 3, 5], "Column 0 is possible"),
-        ([1, 2, 3, 5], "Column 2 is possible: it's extreme"),
-        ([1, 3, 4, 5], "Column 4 is possible: a constant feature"),
-        ([2, 4, 6], "should be indices of columns, 0 to 5"),
-        (3, "should be indices of columns"),
-        ("135", "should be indices of columns"),
-        ([1.5], "should be indices of columns"),
+        ("Correct.", [1, 3, 5]),
+        ("Correct.", np.array([5, 3, 1])),
+        ("still missing", None),
+        ("A column that you didn't list does not sum to 0", []),
+        ("A column that you didn't list has a mean square well below 1", [1, 5]),
+        ("A column that you didn't list has a mean square above 1", [1, 3]),
+        ("Column 0 is possible", [0, 1, 3, 5]),
+        ("Column 2 is possible: it's extreme", [1, 2, 3, 5]),
+        ("Column 4 is possible: a constant feature", [1, 3, 4, 5]),
+        ("should be indices of columns, 0 to 5", [2, 4, 6]),
+        ("should be indices of columns", 3),
+        ("should be indices of columns", "135"),
+        ("should be indices of columns", [1.5]),
     ],
     exercises.check_channels_last: [
-        (apply, RIGHT),
-        (lambda layer, x: layer(x.reshape(-1, x.shape[-1])).reshape(x.shape), RIGHT),
-        (lambda layer, x: layer(x.flatten(0, 1)).detach().numpy().reshape(x.shape), RIGHT),
-        (lambda layer, x: layer(x), "rejects x of shape (2, 5, 3). Your function passes x"),
-        (lambda layer, x: layer(mixed(x)).reshape(x.shape), "`reshape` doesn't move an axis"),
-        (lambda layer, x: layer(swap(x)).reshape(x.shape), "came back with `reshape`"),
-        (lambda layer, x: swap(layer(mixed(x))), "moved the channels with `reshape`"),
+        ("Correct.", apply),
+        ("Correct.", lambda layer, x: layer(x.reshape(-1, x.shape[-1])).reshape(x.shape)),
+        ("Correct.", lambda layer, x: layer(x.flatten(0, 1)).detach().numpy().reshape(x.shape)),
+        ("rejects x of shape (2, 5, 3). Your function passes x", lambda layer, x: layer(x)),
+        ("`reshape` doesn't move an axis", lambda layer, x: layer(mixed(x)).reshape(x.shape)),
+        ("came back with `reshape`", lambda layer, x: layer(swap(x)).reshape(x.shape)),
+        ("moved the channels with `reshape`", lambda layer, x: swap(layer(mixed(x)))),
         (
-            lambda layer, x: nn.functional.layer_norm(x, x.shape[-1:], layer.weight, layer.bias),
             "That's LayerNorm",
+            lambda layer, x: nn.functional.layer_norm(x, x.shape[-1:], layer.weight, layer.bias),
         ),
         (
-            lambda layer, x: swap(nn.functional.batch_norm(swap(x), None, None, training=True)),
             "Gamma and beta are missing",
+            lambda layer, x: swap(nn.functional.batch_norm(swap(x), None, None, training=True)),
         ),
-        (lambda layer, x: apply(layer.eval(), x), "used the running statistics"),
-        (lambda layer, x: layer(swap(x)), "but not back"),
-        (lambda layer, x: swap(layer(x)), "Axis 1 of x holds the positions"),
-        (lambda layer, x: ..., "Did you forget `return`?"),
-        (lambda layer, x: apply(layer, x) + 5e-9, "the values differ from the reference"),
+        ("used the running statistics", lambda layer, x: apply(layer.eval(), x)),
+        ("but not back", lambda layer, x: layer(swap(x))),
+        ("Axis 1 of x holds the positions", lambda layer, x: swap(layer(x))),
+        ("Did you forget `return`?", lambda layer, x: ...),
+        ("the values differ from the reference", lambda layer, x: apply(layer, x) + 5e-9),
         # right if the length and the number of channels differ, wrong if they're equal
         (
-            lambda layer, x: layer(x) if len(x) == 3 else apply(layer, x),
             "passes x to the layer unchanged",
+            lambda layer, x: layer(x) if len(x) == 3 else apply(layer, x),
         ),
-        (lambda layer, x: layer(swap(x)) if len(x) == 3 else apply(layer, x), "but not back"),
+        ("but not back", lambda layer, x: layer(swap(x)) if len(x) == 3 else apply(layer, x)),
     ],
 }
 
-
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer, told: str) -> None:
-    verdict = check(answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

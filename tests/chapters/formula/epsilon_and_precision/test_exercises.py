@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lnbook.chapters.formula.epsilon_and_precision import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def merge(n_a, mean_a, total_a, n_b, mean_b, total_b):
@@ -36,61 +37,46 @@ def test_reach_is_where_one_pass_loses_the_variance() -> None:
     assert wrong[0] < 0.1 < 0.9 < wrong[1]
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_merge: [
         *(
-            (lambda *given, m=m: exercises._mistakes(*given)[m], m)
+            (m, lambda *given, m=m: exercises._mistakes(*given)[m])
             for m in exercises._mistakes(3, 6.0, 26.0, 2, 2.5, 4.5)
         ),
-        (merge, RIGHT),
-        (lambda *given: np.add(merge(*given), [5e-6, 0.0]), "the mean should be 4.6 and"),
-        (lambda *given: np.add(merge(*given), [0.0, 5e-6]), "and the total 45.2, but"),
-        (merge_by_squares, "right on paper, but it suffers from cancellation"),
+        ("Correct.", merge),
+        ("the mean should be 4.6 and", lambda *given: np.add(merge(*given), [5e-6, 0.0])),
+        ("and the total 45.2, but", lambda *given: np.add(merge(*given), [0.0, 5e-6])),
+        ("right on paper, but it suffers from cancellation", merge_by_squares),
     ],
     exercises.check_choose_eps: [
-        (2.5e-7, RIGHT),
-        (4e-7, RIGHT),
-        (5e-7, RIGHT),
-        (0.0, "must be above 0"),
-        (-1e-5, "must be above 0"),
-        (2.4e-7, "stretched by up to 2041"),
-        (5.2e-7, "comes out with 0.9898 instead"),
-        (1e-5, "comes out with 0.8452 instead"),
+        ("Correct.", 2.5e-7),
+        ("Correct.", 4e-7),
+        ("Correct.", 5e-7),
+        ("must be above 0", 0.0),
+        ("must be above 0", -1e-5),
+        ("stretched by up to 2041", 2.4e-7),
+        ("comes out with 0.9898 instead", 5.2e-7),
+        ("comes out with 0.8452 instead", 1e-5),
     ],
     exercises.check_which_eps: [
-        (0.00099, RIGHT),
-        ((0.03 / 0.7746) ** 2 - 5e-4, RIGHT),
-        (0.0015, "That's the variance plus eps"),
-        (0.0387, "what the row was divided by"),
-        (0.0163692, "outside the square root"),
-        (0.00083333, "the unbiased variance"),
-        (0.0005, "That's the variance of the row"),
-        (1 / 3, "That's the variance of the output"),
-        (0.00098, "wouldn't give that output"),
+        ("Correct.", 0.00099),
+        ("Correct.", (0.03 / 0.7746) ** 2 - 5e-4),
+        ("That's the variance plus eps", 0.0015),
+        ("what the row was divided by", 0.0387),
+        ("outside the square root", 0.0163692),
+        ("the unbiased variance", 0.00083333),
+        ("That's the variance of the row", 0.0005),
+        ("That's the variance of the output", 1 / 3),
+        ("wouldn't give that output", 0.00098),
+    ],
+    exercises.check_reach: [
+        ("Correct.", 4096, 45.25, 16),
+        ("Correct.", 4096, 2**5.5, np.float64(16)),
+        *((text, *wrong) for text, wrong in exercises.REACH_MISTAKES.items()),
+        ("Not right yet: bfloat16.", 4096, 45.25, 12),
+        ("positive", 4096, 45.25, -16),
+        ("The mean in float32 is still missing", ..., 45.25, 16),
     ],
 }
 
-
-@pytest.mark.parametrize(
-    ("means", "told"),
-    [
-        ((4096, 45.25, 16), RIGHT),
-        ((4096, 2**5.5, np.float64(16)), RIGHT),
-        *((tuple(wrong), text) for text, wrong in exercises.REACH_MISTAKES.items()),
-        ((4096, 45.25, 12), "Not right yet: bfloat16."),
-        ((4096, 45.25, -16), "positive"),
-        ((..., 45.25, 16), "The mean in float32 is still missing"),
-    ],
-)
-def test_reach(means, told: str) -> None:
-    verdict = exercises.check_reach(*means)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
-
-
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer, told: str) -> None:
-    verdict = check(answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

@@ -12,6 +12,7 @@ from lnbook.chapters.formula.from_scratch import exercises
 from lnbook.chapters.shared import wrong_layer_norms
 from lnbook.chapters.shared.checker import Verdict
 from lnbook.layers import LayerNorm
+from tests.helpers.verdicts import expect, verdict_test
 
 ALL_WRONG = {**wrong_layer_norms.WRONG, **wrong_layer_norms.MORE_WRONG}
 
@@ -124,67 +125,66 @@ def test_layer_norm_2d_names_each_mistake(message: str) -> None:
     assert exercises.check_layer_norm_2d(wrong) == Verdict(False, message)
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_test: [
-        (strong, RIGHT),
-        (lambda c: np.testing.assert_equal(strong(c), True), RIGHT),
-        (lambda c: torch.tensor(strong(c)), RIGHT),
-        (lambda _: False, "rejects nn.LayerNorm:\nit returned False.\nCompute in float64, or w"),
+        ("Correct.", strong),
+        ("Correct.", lambda c: np.testing.assert_equal(strong(c), True)),
+        ("Correct.", lambda c: torch.tensor(strong(c))),
+        ("rejects nn.LayerNorm:\nit returned False.\nCompute in float64, or w", lambda _: False),
         (
-            lambda c: c((4, 5))(torch.zeros(2, 3)),
             "rejects nn.LayerNorm:\nRuntimeError: Given norma",
+            lambda c: c((4, 5))(torch.zeros(2, 3)),
         ),
-        (lambda c: torch.ones(3) == (0 * c(3)(torch.ones(3)) + 1), "it returned an array"),
-        (lambda c: c is nn.LayerNorm, "rejects the LayerNorm of lnbook"),
-        (lambda c: c(5)(torch.ones(3, 5)).shape == (3, 5), "lets 12 of 12 wrong modules pass"),
-        (lambda c: [agree(c)].clear(), "lets 12 of 12 wrong modules pass.\nDoes it compare the o"),
-        (agree, "lets 2 of 12 wrong modules pass.\nThe first: eps fixed at 1e-5."),
-        (lambda c: agree(c, eps=0.1), "lets 1 of 12 wrong modules pass.\nThe first: one-pass"),
-        (lambda c: strong(c) and next(CALLS) < 2, "It passed before: does your data change?"),
-        ("a test", "Pass the function itself"),
+        ("it returned an array", lambda c: torch.ones(3) == (0 * c(3)(torch.ones(3)) + 1)),
+        ("rejects the LayerNorm of lnbook", lambda c: c is nn.LayerNorm),
+        ("lets 12 of 12 wrong modules pass", lambda c: c(5)(torch.ones(3, 5)).shape == (3, 5)),
+        ("lets 12 of 12 wrong modules pass.\nDoes it compare the o", lambda c: [agree(c)].clear()),
+        ("lets 2 of 12 wrong modules pass.\nThe first: eps fixed at 1e-5.", agree),
+        ("lets 1 of 12 wrong modules pass.\nThe first: one-pass", lambda c: agree(c, eps=0.1)),
+        ("It passed before: does your data change?", lambda c: strong(c) and next(CALLS) < 2),
+        ("Pass the function itself", "a test"),
     ],
     exercises.check_when_noticed: [
-        (0.366, RIGHT),
-        (0.37, RIGHT),
-        (0.36, RIGHT),
-        *((wrong, told) for told, wrong in exercises.NOT_NOTICED.items()),
-        (0.134, "This is the variance"),
-        (0.71, "You left out the term"),
-        (0.2, "and solve for sigma"),
-        (..., "Your sigma is still missing"),
+        ("Correct.", 0.366),
+        ("Correct.", 0.37),
+        ("Correct.", 0.36),
+        *exercises.NOT_NOTICED.items(),
+        ("This is the variance", 0.134),
+        ("You left out the term", 0.71),
+        ("and solve for sigma", 0.2),
+        ("Your sigma is still missing", ...),
     ],
     exercises.check_layer_norm_2d: [
-        (Pixelwise, RIGHT),
-        (Inherits, RIGHT),
-        (NoForward, "Your module has no `forward` yet"),
+        ("Correct.", Pixelwise),
+        ("Correct.", Inherits),
+        ("Your module has no `forward` yet", NoForward),
         (
-            type("Plain", (with_parameters(),), {"weight": torch.ones(4)}),
             "but has none. A tensor counts",
+            type("Plain", (with_parameters(),), {"weight": torch.ones(4)}),
         ),
-        (with_parameters(gamma=torch.ones), "parameters `weight` and `bias`, but has gamma."),
+        ("parameters `weight` and `bias`, but has gamma.", with_parameters(gamma=torch.ones)),
         (
-            with_parameters(weight=lambda c: torch.ones(c, 1, 1), bias=torch.zeros),
             "`weight` should have shape",
+            with_parameters(weight=lambda c: torch.ones(c, 1, 1), bias=torch.zeros),
         ),
-        (with_parameters(weight=torch.zeros, bias=torch.zeros), "all ones"),
-        (with_parameters(weight=torch.ones, bias=torch.ones), "`bias` all zeros"),
-        (nn.ReLU, "Creating your module raised TypeError"),
-        (lambda channels, eps: torch.ones(channels), "should inherit from nn.Module"),
-        (Pixelwise(3), "Pass the class"),
-        (nn.LayerNorm, "It normalizes along the width, the last axis"),
-        (returning(lambda s, x, _: x @ s.weight[:2]), "Your module raised RuntimeError"),
-        (returning(lambda *_: None), "Did you forget `return`?"),
-        (returning(lambda _s, x, _: x.numpy()), "should return a tensor, not ndarray"),
-        (returning(lambda _s, x, y: (x.zero_(), y)[1]), "changes its input"),
-        (returning(lambda _s, _x, y: y + 2e-5), "the values are off"),
-        (returning(lambda _s, _x, y: y.permute(0, 2, 3, 1)), "back to axis 1"),
-        (returning(lambda _s, _x, y: y.permute(0, 3, 1, 2)), "different permute to move"),
+        ("all ones", with_parameters(weight=torch.zeros, bias=torch.zeros)),
+        ("`bias` all zeros", with_parameters(weight=torch.ones, bias=torch.ones)),
+        ("Creating your module raised TypeError", nn.ReLU),
+        ("should inherit from nn.Module", lambda channels, eps: torch.ones(channels)),
+        ("Pass the class", Pixelwise(3)),
+        ("It normalizes along the width, the last axis", nn.LayerNorm),
+        ("Your module raised RuntimeError", returning(lambda s, x, _: x @ s.weight[:2])),
+        ("Did you forget `return`?", returning(lambda *_: None)),
+        ("should return a tensor, not ndarray", returning(lambda _s, x, _: x.numpy())),
+        ("changes its input", returning(lambda _s, x, y: (x.zero_(), y)[1])),
+        ("the values are off", returning(lambda _s, _x, y: y + 2e-5)),
+        ("back to axis 1", returning(lambda _s, _x, y: y.permute(0, 2, 3, 1))),
+        ("different permute to move", returning(lambda _s, _x, y: y.permute(0, 3, 1, 2))),
         (
-            returning(lambda _s, x, y: y.permute(0, 2, 3, 1).reshape(x.shape)),
             "back with reshape or view. Use permute",
+            returning(lambda _s, x, y: y.permute(0, 2, 3, 1).reshape(x.shape)),
         ),
-        (returning(lambda _s, _x, y: y.float()), "only to 32-bit precision"),
+        ("only to 32-bit precision", returning(lambda _s, _x, y: y.float())),
     ],
 }
 
@@ -200,8 +200,8 @@ RIGHT_BY_HAND = {
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, RIGHT),
-        ({"unbiased": (1 - np.sqrt(2), 1 + np.sqrt(2)), "visible_when_new": 1.0}, RIGHT),
+        ({}, "Correct."),
+        ({"unbiased": (1 - np.sqrt(2), 1 + np.sqrt(2)), "visible_when_new": 1.0}, "Correct."),
         ({"right": [0, 4]}, "right: you added beta before"),
         ({"right": [-0.41, 2.41]}, "right: you divided by H - 1"),
         ({"right": [-1, 1]}, "right: this is the normalized row"),
@@ -217,9 +217,7 @@ RIGHT_BY_HAND = {
     ],
 )
 def test_wrong_by_hand(given: dict[str, object], told: str) -> None:
-    verdict = exercises.check_wrong_by_hand(**{**RIGHT_BY_HAND, **given})
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+    expect(exercises.check_wrong_by_hand(**{**RIGHT_BY_HAND, **given}), told)
 
 
 def test_the_outputs_by_hand_are_those_of_the_modules() -> None:
@@ -246,8 +244,4 @@ def test_the_usual_tolerance_is_exceeded_where_the_derivation_says() -> None:
     assert max(difference(sigma) for sigma in np.linspace(0.367, 50, 10_000)) < 1e-5
 
 
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer, told: str) -> None:
-    verdict = check(answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

@@ -6,6 +6,7 @@ import torch
 
 from lnbook import reference
 from lnbook.chapters.formula.geometry import exercises
+from tests.helpers.verdicts import verdict_test
 
 ROW = np.array([4.0, 2.0, 8.0])
 CENTERED = ROW - ROW.mean()
@@ -42,47 +43,41 @@ def test_what_is_right_turns_layer_norm_into_rms_norm() -> None:
     np.testing.assert_allclose(rms, reference.layer_norm(x @ weight.T + bias, 6), atol=1e-12)
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_same_output: [
-        (10 + 2 * XHAT, RIGHT),
-        ([9.46, 7.86, 12.67], RIGHT),
-        ([5.0, 5.0, 5.0], "This row is constant"),
-        (10 + 2 * CENTERED, "Divide them by their standard deviation first"),
-        (2 * XHAT, "the mean isn't: add 10"),
-        (10 + XHAT, "multiply by 2 before you add 10"),
-        (10 * XHAT + 2, "You swapped the two"),
-        (10 + 4 * XHAT, "You multiplied by the variance instead"),
-        (10 - 2 * XHAT, "upside down"),
-        (10 + CENTERED, "with its old standard deviation"),
-        (ROW, "Your row has mean 4.67, standard deviation 2.49"),
-        (10 + 2 * XHAT + [0, 0, 0.02], "should be 10, 2 and [-0.27 -1.07  1.34]"),
+        ("Correct.", 10 + 2 * XHAT),
+        ("Correct.", [9.46, 7.86, 12.67]),
+        ("This row is constant", [5.0, 5.0, 5.0]),
+        ("Divide them by their standard deviation first", 10 + 2 * CENTERED),
+        ("the mean isn't: add 10", 2 * XHAT),
+        ("multiply by 2 before you add 10", 10 + XHAT),
+        ("You swapped the two", 10 * XHAT + 2),
+        ("You multiplied by the variance instead", 10 + 4 * XHAT),
+        ("upside down", 10 - 2 * XHAT),
+        ("with its old standard deviation", 10 + CENTERED),
+        ("Your row has mean 4.67, standard deviation 2.49", ROW),
+        ("should be 10, 2 and [-0.27 -1.07  1.34]", 10 + 2 * XHAT + [0, 0, 0.02]),
     ],
     exercises.check_group: [
-        (lambda h, k: np.sqrt(h / k - 1), RIGHT),
-        (lambda h, k: torch.tensor((h - k) / k).sqrt(), RIGHT),
-        *((wrong, text) for text, wrong in exercises.GROUP_MISTAKES.items()),
-        (lambda h, k: 1.0, "For H = 5 and k = 1 you get 1.000, but the largest"),
-        (lambda h, k: None, "returns nothing"),
-        (lambda h: h, "takes 1 positional argument"),
+        ("Correct.", lambda h, k: np.sqrt(h / k - 1)),
+        ("Correct.", lambda h, k: torch.tensor((h - k) / k).sqrt()),
+        *exercises.GROUP_MISTAKES.items(),
+        ("For H = 5 and k = 1 you get 1.000, but the largest", lambda h, k: 1.0),
+        ("returns nothing", lambda h, k: None),
+        ("takes 1 positional argument", lambda h: h),
     ],
     exercises.check_center_weights: [
         *(
-            (lambda *given, m=m: exercises._mistakes(*given)[m], m)
+            (m, lambda *given, m=m: exercises._mistakes(*given)[m])
             for m in exercises._mistakes(np.eye(2), np.arange(2.0))
         ),
-        (centered, RIGHT),
-        (projected, RIGHT),
-        (lambda w, _b: w, "should return two things"),
-        (lambda _w, b: (b, b, b), "should return two things"),
-        (lambda w, b: (centered(w, b)[0] + 5e-6, b - b.mean()), "RMSNorm and LayerNorm differ"),
-        (lambda w, b: (centered(w, b)[0], b - b.mean() + 5e-6), "RMSNorm and LayerNorm differ"),
+        ("Correct.", centered),
+        ("Correct.", projected),
+        ("should return two things", lambda w, _b: w),
+        ("should return two things", lambda _w, b: (b, b, b)),
+        ("RMSNorm and LayerNorm differ", lambda w, b: (centered(w, b)[0] + 5e-6, b - b.mean())),
+        ("RMSNorm and LayerNorm differ", lambda w, b: (centered(w, b)[0], b - b.mean() + 5e-6)),
     ],
 }
 
-
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer, told: str) -> None:
-    verdict = check(answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

@@ -7,6 +7,7 @@ from torch import nn
 
 from lnbook.chapters.formula.what_is_normalized import exercises
 from lnbook.chapters.shared.checker import Verdict
+from tests.helpers.verdicts import verdict_test
 
 COUNTS = {"vectors": 32, "tokens": 160, "sequences": 8, "images": 16, "pixels": 16384}
 
@@ -71,52 +72,46 @@ def test_the_pairs_of_norms_do_what_the_solution_says(letter: str, first, second
     assert equal == (letter != "c")
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_counts: [
-        ((32, 8), "one per sequence"),
-        ((32, 64), "one per feature"),
-        ((32, 160, 160), "one per token"),
-        ((32, 160, 8, 48), "one per channel of each image"),
-        ((32, 160, 8, 16384), "as in LayerNorm2d"),
-        ((32, 160, 8, 16, 1024), "There are 16 images"),
-        ((32, 160, 8, 16, 16), "one per image"),
+        ("one per sequence", 32, 8),
+        ("one per feature", 32, 64),
+        ("one per token", 32, 160, 160),
+        ("one per channel of each image", 32, 160, 8, 48),
+        ("as in LayerNorm2d", 32, 160, 8, 16384),
+        ("There are 16 images", 32, 160, 8, 16, 1024),
+        ("one per image", 32, 160, 8, 16, 16),
     ],
     exercises.check_mystery: [
-        (("LD", "NL", "L"), RIGHT),
-        (("dl", "l, n", ["L"]), RIGHT),
-        ((("L", "D"), {"N", "L"}, 1), RIGHT),
-        (((1, 2), (0, 1), (-2,)), RIGHT),
-        ((), "A is still missing"),
-        (("D",), "A: change one entry, and outputs at other positions along L change too.\nL is"),
-        (("N",), "along L and D change too.\nL and D are missing"),
-        (("NLD",), "A: change one entry, and no output elsewhere along N changes.\nLeave N out"),
-        (("LD", "NLD"), "B: change one entry, and no output elsewhere along D"),
-        (("LD", "N"), "B: change one entry, and outputs at other positions along L"),
-        (("LD", "NL", "NL"), "C: change one entry, and no output elsewhere along N"),
-        (("features",), 'A should be one or more of the letters N, L and D, such as "D", but'),
-        (("",), "A should be one or more"),
-        ((2.5,), "A should be one or more"),
-        ((7,), "A should be one or more"),
+        ("Correct.", "LD", "NL", "L"),
+        ("Correct.", "dl", "l, n", ["L"]),
+        ("Correct.", ("L", "D"), {"N", "L"}, 1),
+        ("Correct.", (1, 2), (0, 1), (-2,)),
+        ("A is still missing",),
+        ("A: change one entry, and outputs at other positions along L change too.\nL is", "D"),
+        ("along L and D change too.\nL and D are missing", "N"),
+        ("A: change one entry, and no output elsewhere along N changes.\nLeave N out", "NLD"),
+        ("B: change one entry, and no output elsewhere along D", "LD", "NLD"),
+        ("B: change one entry, and outputs at other positions along L", "LD", "N"),
+        ("C: change one entry, and no output elsewhere along N", "LD", "NL", "NL"),
+        ('A should be one or more of the letters N, L and D, such as "D", but', "features"),
+        ("A should be one or more", ""),
+        ("A should be one or more", 2.5),
+        ("A should be one or more", 7),
     ],
     exercises.check_twice: [
-        (("abd",), RIGHT),
-        (("(D), b, A",), RIGHT),
-        ((["a", "b", "d"],), RIGHT),
-        (("bd",), exercises.TWICE["a"]),
-        (("ad",), exercises.TWICE["b"]),
-        (("abcd",), exercises.TWICE["c"]),
-        (("ab",), exercises.TWICE["d"]),
-        (("abe",), "e isn't one of the letters"),
-        (("...",), "Your letters are still missing"),
-        ((3,), "Give the letters as a string"),
-        ((), "Your letters are still missing"),
+        ("Correct.", "abd"),
+        ("Correct.", "(D), b, A"),
+        ("Correct.", ["a", "b", "d"]),
+        (exercises.TWICE["a"], "bd"),
+        (exercises.TWICE["b"], "ad"),
+        (exercises.TWICE["c"], "abcd"),
+        (exercises.TWICE["d"], "ab"),
+        ("e isn't one of the letters", "abe"),
+        ("Your letters are still missing", "..."),
+        ("Give the letters as a string", 3),
+        ("Your letters are still missing",),
     ],
 }
 
-
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer: tuple[object, ...], told: str) -> None:
-    verdict = check(*answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

@@ -2,10 +2,10 @@
 
 import math
 
-import pytest
 import torch
 
 from lnbook.chapters.gradient.autograd_function import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def features(shape):
@@ -46,57 +46,51 @@ def fails_on_one_row(a, dy):
 right = rms_norm()
 
 
-RIGHT = ""
-TOLD = {
+ANSWERS = {
     exercises.check_blind_gradient: [
-        ([0.1, 0.2, -0.3, 0.0], RIGHT),
-        ([-200, 100, 100, 0], RIGHT),
-        ([0, 0, 0, 0], "With g = 0"),
-        ([1, 2, 3, 6], "The mean of your g is 3"),
-        ([1, -1, 0, 1e-8], "The mean of your g is 2.5e-09"),
-        ([1, -2, 1, 0], "a missing xhat term goes unnoticed too"),
+        ("Correct.", [0.1, 0.2, -0.3, 0.0]),
+        ("Correct.", [-200, 100, 100, 0]),
+        ("With g = 0", [0, 0, 0, 0]),
+        ("The mean of your g is 3", [1, 2, 3, 6]),
+        ("The mean of your g is 2.5e-09", [1, -1, 0, 1e-8]),
+        ("a missing xhat term goes unnoticed too", [1, -2, 1, 0]),
     ],
     exercises.check_gradient_of_squares: [
-        (lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5 * xhat, RIGHT),
-        (lambda xhat, v, eps: 2 * (1 - v / (v + eps)) / math.sqrt(v + eps) * xhat, RIGHT),
-        (lambda xhat, v, eps: 0 * xhat, "0 only if eps is 0"),
-        (lambda xhat, v, eps: eps * (v + eps) ** -1.5 * xhat, "a factor of 2"),
-        (lambda xhat, v, eps: 2 * eps / (v + eps) * xhat, "The factor r is missing"),
-        (lambda xhat, v, eps: 2 * (v + eps) ** -0.5 * xhat, "That's r * g"),
-        (lambda xhat, v, eps: 2 * v * (v + eps) ** -1.5 * xhat, "the part that is subtracted"),
-        (lambda xhat, v, eps: -2 * eps * (v + eps) ** -1.5 * xhat, "The sign is flipped"),
-        (lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5, "shape (4,)"),
-        (lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5 * xhat + 5e-9, "the wrong numbers"),
-        (lambda *_: None, "Did you forget `return`"),
+        ("Correct.", lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5 * xhat),
+        ("Correct.", lambda xhat, v, eps: 2 * (1 - v / (v + eps)) / math.sqrt(v + eps) * xhat),
+        ("0 only if eps is 0", lambda xhat, v, eps: 0 * xhat),
+        ("a factor of 2", lambda xhat, v, eps: eps * (v + eps) ** -1.5 * xhat),
+        ("The factor r is missing", lambda xhat, v, eps: 2 * eps / (v + eps) * xhat),
+        ("That's r * g", lambda xhat, v, eps: 2 * (v + eps) ** -0.5 * xhat),
+        ("the part that is subtracted", lambda xhat, v, eps: 2 * v * (v + eps) ** -1.5 * xhat),
+        ("The sign is flipped", lambda xhat, v, eps: -2 * eps * (v + eps) ** -1.5 * xhat),
+        ("shape (4,)", lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5),
+        ("the wrong numbers", lambda xhat, v, eps: 2 * eps * (v + eps) ** -1.5 * xhat + 5e-9),
+        ("Did you forget `return`", lambda *_: None),
     ],
     exercises.check_rms_norm_function: [
-        (right, RIGHT),
-        (lambda x, s, w, e: right(x, s, None, e) * (1 if w is None else w), RIGHT),
-        (lambda *_: None, "doesn't return a tensor"),
-        (torch.nn.functional.rms_norm, "doesn't come from a torch.autograd.Function"),
+        ("Correct.", right),
+        ("Correct.", lambda x, s, w, e: right(x, s, None, e) * (1 if w is None else w)),
+        ("doesn't return a tensor", lambda *_: None),
+        ("doesn't come from a torch.autograd.Function", torch.nn.functional.rms_norm),
         (
-            lambda x, s, w, e: right(x - x.mean(features(s), keepdim=True), s, w, e),
             "It subtracts the mean",
+            lambda x, s, w, e: right(x - x.mean(features(s), keepdim=True), s, w, e),
         ),
-        (lambda *given: right(*given) + 5e-9, "the output isn't what RMSNorm returns"),
-        (lambda x, s, w, e: right(x, s[-1:], w, e), "normalizes the last dimension only"),
+        ("the output isn't what RMSNorm returns", lambda *given: right(*given) + 5e-9),
+        ("normalizes the last dimension only", lambda x, s, w, e: right(x, s[-1:], w, e)),
         (
-            rms_norm(fails_on_one_row),
             "For x of shape (4,), normalized_shape=(4,) and a weight, it r",
+            rms_norm(fails_on_one_row),
         ),
-        (rms_norm(saves_root=True), "passes gradcheck, but not gradgradcheck"),
-        (rms_norm(lambda a, _: (a[0] + 5e-9, *a[1:])), "the gradient for x is wrong"),
-        (rms_norm(lambda a, _: (*a[:2], a[2] + 5e-9, None)), "the gradient for weight is wrong"),
-        (rms_norm(lambda a, _: (*a[:2], None, None)), "backward returns None for weight"),
-        (rms_norm(lambda a, dy: (*a[:2], dy.sum(-1), None)), "never over the features"),
-        (rms_norm(lambda a, _: (a[0], a[2])), "Return one gradient for each argument"),
-        (lambda *_: 1 / 0, "raised ZeroDivisionError: division by zero"),
+        ("passes gradcheck, but not gradgradcheck", rms_norm(saves_root=True)),
+        ("the gradient for x is wrong", rms_norm(lambda a, _: (a[0] + 5e-9, *a[1:]))),
+        ("the gradient for weight is wrong", rms_norm(lambda a, _: (*a[:2], a[2] + 5e-9, None))),
+        ("backward returns None for weight", rms_norm(lambda a, _: (*a[:2], None, None))),
+        ("never over the features", rms_norm(lambda a, dy: (*a[:2], dy.sum(-1), None))),
+        ("Return one gradient for each argument", rms_norm(lambda a, _: (a[0], a[2]))),
+        ("raised ZeroDivisionError: division by zero", lambda *_: 1 / 0),
     ],
 }
 
-
-@pytest.mark.parametrize(("check", "answer", "told"), [(c, *r) for c in TOLD for r in TOLD[c]])
-def test_answers(check, answer, told: str) -> None:
-    verdict = check(answer)
-    assert verdict.correct == (told == RIGHT)
-    assert told in verdict.message
+test_answers = verdict_test(ANSWERS)

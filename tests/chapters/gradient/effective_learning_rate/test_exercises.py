@@ -2,9 +2,8 @@
 
 import math
 
-import pytest
-
 from lnbook.chapters.gradient.effective_learning_rate import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def test_the_recipe() -> None:
@@ -17,55 +16,39 @@ def test_the_recipe() -> None:
     assert exercises.check_recipe(angle, steps).correct
 
 
-@pytest.mark.parametrize(
-    ("degrees", "steps", "told"),
-    [
-        (0.01, 5000, "in radians"),
-        (math.degrees(1e-4), 5000, "left out the square root"),
-        (0.405, 5000, "left out the 2"),
-        (1.81, 5000, "without the learning rate"),
-        (0.573, 20000, "left out the 4"),
-        (0.573, 10000, "fourth power"),
-        (0.573, 500, "without the learning rate"),
-        (0.3, 5000, "then its square root"),
-        (0.573, 123, "1 / (4 * rate"),
-        (..., 5000, "still missing"),
+ANSWERS = {
+    exercises.check_recipe: [
+        ("in radians", 0.01, 5000),
+        ("left out the square root", math.degrees(1e-4), 5000),
+        ("left out the 2", 0.405, 5000),
+        ("without the learning rate", 1.81, 5000),
+        ("left out the 4", 0.573, 20000),
+        ("fourth power", 0.573, 10000),
+        ("without the learning rate", 0.573, 500),
+        ("then its square root", 0.3, 5000),
+        ("1 / (4 * rate", 0.573, 123),
+        ("still missing", ..., 5000),
     ],
-)
-def test_mistakes_with_the_recipe(degrees: object, steps: object, told: str) -> None:
-    verdict = exercises.check_recipe(degrees, steps)
-    assert not verdict.correct
-    assert told in verdict.message
-
-
-def test_the_new_decay() -> None:
-    assert exercises.check_new_decay(lambda lr, decay, factor: decay / factor).correct
-    for text, mistake in exercises.DECAYS.items():
-        assert exercises.check_new_decay(mistake).message == text
-    assert "square of the factor" in exercises.check_new_decay(lambda lr, d, f: 7.0).message
-
-
-@pytest.mark.parametrize("letters", ["ab", "b, a", "AB"])
-def test_invariant_layers(letters: str) -> None:
-    assert exercises.check_invariant(letters).correct
-
-
-@pytest.mark.parametrize(
-    ("letters", "told"),
-    [
-        ("abc", "GELU"),
-        ("abd", "residual stream"),
-        ("abe", "bias"),
-        ("abf", "removes the factor"),
-        ("b", "LayerNorm with epsilon 0"),
-        ("a", "ReLU"),
-        ("abx", "x isn't one of the letters"),
-        ("", "still missing"),
-        (..., "still missing"),
-        (3, "as a string"),
+    exercises.check_new_decay: [
+        ("Correct.", lambda lr, decay, factor: decay / factor),
+        *exercises.DECAYS.items(),
+        ("square of the factor", lambda lr, decay, factor: 7.0),
     ],
-)
-def test_layers_that_are_not_invariant(letters: object, told: str) -> None:
-    verdict = exercises.check_invariant(letters)
-    assert not verdict.correct
-    assert told in verdict.message
+    exercises.check_invariant: [
+        ("Correct.", "ab"),
+        ("Correct.", "b, a"),
+        ("Correct.", "AB"),
+        ("GELU", "abc"),
+        ("residual stream", "abd"),
+        ("bias", "abe"),
+        ("removes the factor", "abf"),
+        ("LayerNorm with epsilon 0", "b"),
+        ("ReLU", "a"),
+        ("x isn't one of the letters", "abx"),
+        ("still missing", ""),
+        ("still missing", ...),
+        ("as a string", 3),
+    ],
+}
+
+test_answers = verdict_test(ANSWERS)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lnbook.chapters.lstm.cell import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def one_call(a: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -62,7 +63,6 @@ def copies_only_lists(cells: Any, x: Tensor, states: Any = None) -> Any:
     return layers(copied=not states or isinstance(states[0], list))(cells, x, states)
 
 
-# For each checker: a few words of its verdict, and the answer that gets this verdict.
 ANSWERS = {
     exercises.check_forget_bias: [
         ("Correct.", torch.logit(torch.tensor(0.5) ** 0.01)),
@@ -125,9 +125,4 @@ def test_forgetting_matches_the_cells() -> None:
         assert left.item() == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

@@ -1,11 +1,11 @@
 """The checkers accept correct answers and name each known mistake."""
 
 import numpy as np
-import pytest
 import torch
 from torch.nn.functional import layer_norm
 
 from lnbook.chapters.lstm.training import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def test_contrast_matches_a_norm() -> None:
@@ -60,7 +60,6 @@ def test_shades_survive_a_norm() -> None:
         assert differs == (letter in "".join(exercises.SHADES_MISSED)), letter
 
 
-# For each checker: a few words of its verdict, and the answer that gets this verdict.
 ANSWERS = {
     exercises.check_contrast: [
         ("before the norm", 16),
@@ -111,10 +110,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

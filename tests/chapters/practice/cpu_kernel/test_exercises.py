@@ -1,32 +1,9 @@
 """The chapter's checkers accept correct answers and recognize common mistakes."""
 
 import numpy as np
-import pytest
 
 from lnbook.chapters.practice.cpu_kernel import exercises
-
-
-def test_passes() -> None:
-    assert exercises.check_passes(12, 2).correct
-
-
-@pytest.mark.parametrize(
-    ("formula", "kernel", "told"),
-    [
-        (7, 2, "five also write one"),
-        (14, 2, "one number per row"),
-        (5, 2, "only what is written"),
-        (9, 2, "two operations read one"),
-        (12, 4, "from memory only once"),
-        (12, 1, "has to be written"),
-        (12, 3, "trips to memory"),
-        (..., 2, "still missing"),
-    ],
-)
-def test_mistakes_with_passes(formula: object, kernel: object, told: str) -> None:
-    verdict = exercises.check_passes(formula, kernel)
-    assert not verdict.correct
-    assert told in verdict.message
+from tests.helpers.verdicts import verdict_test
 
 
 def rms(x, weight, eps, y) -> None:
@@ -34,29 +11,16 @@ def rms(x, weight, eps, y) -> None:
         y[n] = weight * x[n] / (np.dot(x[n], x[n]) / x.shape[1] + eps) ** 0.5
 
 
-def test_rms_kernel() -> None:
-    assert exercises.check_rms_kernel(rms).correct
-    for text, mistake in exercises.RMS_MISTAKES.items():
-
-        def wrong(x, weight, eps, y, mistake=mistake) -> None:
-            y[:] = mistake(x, weight, eps)
-
-        assert exercises.check_rms_kernel(wrong).message == text
+def spoiling(x, weight, eps, y) -> None:
+    rms(x, weight, eps, y)
+    x[0, 0] = 0.0
 
 
-def test_other_mistakes_with_the_kernel() -> None:
-    def fills(value):
-        return lambda x, weight, eps, y: y.fill(value)
+def storing(function):
+    def kernel(x, weight, eps, y) -> None:
+        y[:] = function(x, weight, eps)
 
-    def spoils(x, weight, eps, y) -> None:
-        rms(x, weight, eps, y)
-        x[0, 0] = 0.0
-
-    assert "Sum the squares" in exercises.check_rms_kernel(fills(7.0)).message
-    assert "as they were" in exercises.check_rms_kernel(fills(np.nan)).message
-    assert "changes x" in exercises.check_rms_kernel(spoils).message
-    assert "function itself" in exercises.check_rms_kernel(3).message
-    assert "ZeroDivisionError" in exercises.check_rms_kernel(lambda *_: 1 / 0).message
+    return kernel
 
 
 def test_reproducible() -> None:
@@ -70,3 +34,29 @@ def test_reproducible() -> None:
         in exercises.check_reproducible(a="wrong", b="varies", c="same").message
     )
     assert "one of wrong" in exercises.check_reproducible(a="race").message
+
+
+ANSWERS = {
+    exercises.check_passes: [
+        ("Correct.", 12, 2),
+        ("five also write one", 7, 2),
+        ("one number per row", 14, 2),
+        ("only what is written", 5, 2),
+        ("two operations read one", 9, 2),
+        ("from memory only once", 12, 4),
+        ("has to be written", 12, 1),
+        ("trips to memory", 12, 3),
+        ("still missing", ..., 2),
+    ],
+    exercises.check_rms_kernel: [
+        ("Correct.", rms),
+        *((text, storing(mistake)) for text, mistake in exercises.RMS_MISTAKES.items()),
+        ("Sum the squares", storing(lambda *_: 7.0)),
+        ("as they were", storing(lambda *_: np.nan)),
+        ("changes x", spoiling),
+        ("function itself", 3),
+        ("ZeroDivisionError", lambda *_: 1 / 0),
+    ],
+}
+
+test_answers = verdict_test(ANSWERS)

@@ -1,10 +1,10 @@
 """The chapter's checkers accept correct answers and recognize common mistakes."""
 
-import pytest
 import torch
 from torch import nn
 
 from lnbook.chapters.practice.fine_tuning import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def test_the_steps() -> None:
@@ -18,24 +18,6 @@ def test_the_steps() -> None:
     assert exercises.check_steps(0.0039, 0.00195).correct
 
 
-@pytest.mark.parametrize(
-    ("up", "down", "told"),
-    [
-        (2**-7, 2**-9, "Up: that's the distance"),
-        (2**-9, 2**-9, "Up: that's a quarter"),
-        (1.0, 2**-9, "Up: the next number"),
-        (2**-8, 2**-8, "Down: that's the distance"),
-        (2**-8, 2**-10, "Down: that's a quarter"),
-        (2**-8, 1.0, "Down: the next number"),
-        (..., 1.0, "still missing"),
-    ],
-)
-def test_mistakes_with_the_steps(up: object, down: object, told: str) -> None:
-    verdict = exercises.check_steps(up, down)
-    assert not verdict.correct
-    assert told in verdict.message
-
-
 def frozen(kinds=(nn.LayerNorm, nn.RMSNorm, nn.GroupNorm), head=True, first=True):
     def freeze(model):
         if first:
@@ -47,28 +29,6 @@ def frozen(kinds=(nn.LayerNorm, nn.RMSNorm, nn.GroupNorm), head=True, first=True
             model.head.requires_grad_(True)
 
     return freeze
-
-
-def test_freezing() -> None:
-    assert exercises.check_freeze(frozen()).correct
-
-
-@pytest.mark.parametrize(
-    ("function", "told"),
-    [
-        (lambda model: None, "changes nothing"),
-        (frozen(first=False), "belongs to a linear layer"),
-        (frozen((nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.Conv1d)), "a convolution"),
-        (frozen(head=False), "head is frozen"),
-        (frozen((nn.LayerNorm, nn.GroupNorm)), "is frozen, but it belongs to a norm, RMSNorm"),
-        (frozen((nn.LayerNorm, nn.RMSNorm)), "is frozen, but it belongs to a norm, GroupNorm"),
-        (lambda model: 1 / 0, "ZeroDivisionError"),
-    ],
-)
-def test_mistakes_with_freezing(function, told: str) -> None:
-    verdict = exercises.check_freeze(function)
-    assert not verdict.correct
-    assert told in verdict.message
 
 
 def test_a_norm_that_was_frozen_before() -> None:
@@ -90,3 +50,28 @@ def test_which() -> None:
         assert exercises.check_which(**right | {letter: wrong}).message.startswith(letter)
         assert "still missing" in exercises.check_which(**right | {letter: ...}).message
         assert "but is 'all'" in exercises.check_which(**right | {letter: "all"}).message
+
+
+ANSWERS = {
+    exercises.check_steps: [
+        ("Up: that's the distance", 2**-7, 2**-9),
+        ("Up: that's a quarter", 2**-9, 2**-9),
+        ("Up: the next number", 1.0, 2**-9),
+        ("Down: that's the distance", 2**-8, 2**-8),
+        ("Down: that's a quarter", 2**-8, 2**-10),
+        ("Down: the next number", 2**-8, 1.0),
+        ("still missing", ..., 1.0),
+    ],
+    exercises.check_freeze: [
+        ("Correct.", frozen()),
+        ("changes nothing", lambda model: None),
+        ("belongs to a linear layer", frozen(first=False)),
+        ("a convolution", frozen((nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.Conv1d))),
+        ("head is frozen", frozen(head=False)),
+        ("is frozen, but it belongs to a norm, RMSNorm", frozen((nn.LayerNorm, nn.GroupNorm))),
+        ("is frozen, but it belongs to a norm, GroupNorm", frozen((nn.LayerNorm, nn.RMSNorm))),
+        ("ZeroDivisionError", lambda model: 1 / 0),
+    ],
+}
+
+test_answers = verdict_test(ANSWERS)

@@ -10,40 +10,31 @@ import pytest
 
 from lnbook.chapters.practice.gpu_kernel import exercises
 from lnbook.chapters.practice.gpu_kernel.experiments import NoTritonError
+from tests.helpers.verdicts import verdict_test
 
 PARTS = 2 * 264 * 5000 * 4
-
-
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("Correct. 10.6 MB", (8192, 3192, PARTS)),
-        ("block is still missing", ()),
-        ("a power of two", (5000,)),
-        ("don't all fit", (4096,)),
-        ("a smaller power", (16384,)),
-        ("not masked", (8192, 5000)),
-        ("beyond the end of the row", (8192, 192)),
-        ("twice that", (8192, 3192, PARTS // 2)),
-        ("two parameters, and sums are kept in float32", (8192, 3192, PARTS // 4)),
-        ("aren't stored", (8192, 3192, 2 * 264 * 8192 * 4)),
-        ("How many bytes", (8192, 3192, 264 * 5000)),
-        ("times programs times", (8192, 3192, 17)),
-    ],
-)
-def test_sizes_of_a_launch(words: str, answer: tuple[int, ...]) -> None:
-    verdict = exercises.check_launch(*answer)
-    assert words in repr(verdict)
-    assert verdict.correct == words.startswith("Correct")
 
 
 def shrinking(width, block, mean, deviation):
     return deviation / math.sqrt(deviation**2 + (block / width - 1) * mean**2)
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
+ANSWERS = {
+    exercises.check_launch: [
+        ("Correct. 10.6 MB", 8192, 3192, PARTS),
+        ("block is still missing",),
+        ("a power of two", 5000),
+        ("don't all fit", 4096),
+        ("a smaller power", 16384),
+        ("not masked", 8192, 5000),
+        ("beyond the end of the row", 8192, 192),
+        ("twice that", 8192, 3192, PARTS // 2),
+        ("two parameters, and sums are kept in float32", 8192, 3192, PARTS // 4),
+        ("aren't stored", 8192, 3192, 2 * 264 * 8192 * 4),
+        ("How many bytes", 8192, 3192, 264 * 5000),
+        ("times programs times", 8192, 3192, 17),
+    ],
+    exercises.check_shrinking: [
         ("Correct.", shrinking),
         ("A correct kernel gives", lambda *_: 1.0),
         ("upside down", lambda *a: 1 / shrinking(*a)),
@@ -58,11 +49,9 @@ def shrinking(width, block, mean, deviation):
         ("Add up the squares", lambda w, b, m, s: 0.5),
         ("raised ZeroDivisionError", lambda w, b, m, s: 1 / 0),
     ],
-)
-def test_formula_of_the_mistake(words, answer) -> None:
-    verdict = exercises.check_shrinking(answer)
-    assert words in repr(verdict)
-    assert verdict.correct == (words == "Correct.")
+}
+
+test_answers = verdict_test(ANSWERS)
 
 
 KERNEL = """
@@ -93,8 +82,8 @@ LOAD = "values = tl.load(x + row * WIDTH + columns, mask=inside, other=0.0)"
 CENTERED = f"{LOAD}\n    values = tl.where(inside, values - tl.sum(values) / WIDTH, 0.0)"
 
 
-# The checker's reply, and how the answer differs from the right one.
-ANSWERS = [
+# A few words of the verdict, and how the answer differs from the right one.
+KERNELS = [
     ("Correct.", "", ""),
     ("put `@triton.jit` above", "check_rms_kernel(kernel)", "check_rms_kernel(plain)"),
     ("stores nothing", STORE, "pass"),
@@ -115,7 +104,7 @@ ANSWERS = [
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton isn't installed")
 def test_a_kernel_for_rms_norm(tmp_path) -> None:
-    for number, (_, old, new) in enumerate(ANSWERS):
+    for number, (_, old, new) in enumerate(KERNELS):
         assert old in KERNEL
         script = tmp_path / f"{number:02d}.py"  # Triton reads a kernel's source from its file
         script.write_text(KERNEL.replace(old, new) if old else KERNEL)
@@ -129,8 +118,8 @@ def test_a_kernel_for_rms_norm(tmp_path) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     lines = [line for line in done.stdout.splitlines() if line]
-    assert len(lines) == len(ANSWERS)
-    for line, (words, _, _) in zip(lines, ANSWERS, strict=True):
+    assert len(lines) == len(KERNELS)
+    for line, (words, _, _) in zip(lines, KERNELS, strict=True):
         assert words in line
         assert line.startswith("Correct.") == (words == "Correct.")
 

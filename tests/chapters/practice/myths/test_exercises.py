@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from lnbook.chapters.practice.myths import exercises
+from tests.helpers.verdicts import expect, verdict_test
 
 RIGHT = {"a": True, "b": False, "c": True, "d": False, "e": True, "f": True, "g": False}
 
@@ -46,9 +47,7 @@ def test_the_true_statements_hold_and_the_false_ones_have_a_counterexample() -> 
     ],
 )
 def test_verdicts(answers: dict[str, object], words: str) -> None:
-    verdict = exercises.check_verdicts(**answers)
-    assert words in repr(verdict)
-    assert verdict.correct == (words == "Correct.")
+    expect(exercises.check_verdicts(**answers), words)
 
 
 @pytest.mark.parametrize(("x", "gamma"), [([1, 2, 9], [1, 3, 1]), ([-9, 1, 2], [1, 5, 0.1])])
@@ -66,7 +65,6 @@ def by_normalizing(x, eps):
     return 1 - y.var(-1, correction=0)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_order: [
         ("a negative one would be too easy", [1, 2, 9], [1, -3, 1]),
@@ -89,10 +87,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

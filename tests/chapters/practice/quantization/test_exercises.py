@@ -1,43 +1,16 @@
 """The chapter's checkers accept correct answers and recognize common mistakes."""
 
 import numpy as np
-import pytest
 import torch
 
 from lnbook.chapters.practice.quantization import exercises
 from lnbook.chapters.practice.quantization.experiments import quantize
+from tests.helpers.verdicts import verdict_test
 
 
 def test_the_row() -> None:
     row = quantize(torch.tensor([2.8, -1.2, 0.9, 254.0]))
     assert exercises.check_row(row).correct
-
-
-@pytest.mark.parametrize(
-    ("row", "told"),
-    [
-        ([1, -1, 0, 127], "the integers"),
-        ([2, 0, 0, 254], "cut off"),
-        ([3, -1, 1, 254], "whole numbers"),
-        ([7, 7, 7, 7], "Divide by 2"),
-        (..., "still missing"),
-    ],
-)
-def test_mistakes_with_the_row(row: object, told: str) -> None:
-    verdict = exercises.check_row(row)
-    assert not verdict.correct
-    assert told in verdict.message
-
-
-def test_moving_scale() -> None:
-    def move(gamma, beta, w, s):
-        return gamma / s, beta / s, w @ np.diag(s)
-
-    assert exercises.check_move(move).correct
-    for text, mistake in exercises.MOVES.items():
-        assert exercises.check_move(mistake).message == text
-    assert "three arrays" in exercises.check_move(lambda *given: given[0]).message
-    assert "column i" in exercises.check_move(lambda *given: given[:3]).message
 
 
 def test_the_answer_to_commuting_is_what_the_norm_does() -> None:
@@ -63,21 +36,31 @@ def test_the_answer_to_commuting_is_what_the_norm_does() -> None:
     assert exercises.check_commute(letters).correct
 
 
-@pytest.mark.parametrize(
-    ("letters", "told"),
-    [
-        ("de", "a: "),
-        ("abde", "b: "),
-        ("acde", "c: "),
-        ("ae", "d: "),
-        ("ad", "e: "),
-        ("adef", "f: "),
-        ("adx", "x isn't one of the letters"),
-        ("...", "still missing"),
-        (3, "as a string"),
+ANSWERS = {
+    exercises.check_row: [
+        ("the integers", [1, -1, 0, 127]),
+        ("cut off", [2, 0, 0, 254]),
+        ("whole numbers", [3, -1, 1, 254]),
+        ("Divide by 2", [7, 7, 7, 7]),
+        ("still missing", ...),
     ],
-)
-def test_mistakes_with_commuting(letters: object, told: str) -> None:
-    verdict = exercises.check_commute(letters)
-    assert not verdict.correct
-    assert told in verdict.message
+    exercises.check_move: [
+        ("Correct.", lambda gamma, beta, w, s: (gamma / s, beta / s, w @ np.diag(s))),
+        *exercises.MOVES.items(),
+        ("three arrays", lambda *given: given[0]),
+        ("column i", lambda *given: given[:3]),
+    ],
+    exercises.check_commute: [
+        ("a: ", "de"),
+        ("b: ", "abde"),
+        ("c: ", "acde"),
+        ("d: ", "ae"),
+        ("e: ", "ad"),
+        ("f: ", "adef"),
+        ("x isn't one of the letters", "adx"),
+        ("still missing", "..."),
+        ("as a string", 3),
+    ],
+}
+
+test_answers = verdict_test(ANSWERS)

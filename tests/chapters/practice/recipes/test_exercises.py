@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lnbook.chapters.practice.recipes import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def test_decayed_gain_right_agrees_with_adamw() -> None:
@@ -54,7 +55,6 @@ def test_a_wrong_cause_gets_the_reply_for_its_report(name: str) -> None:
     assert sorted(CAUSES) == sorted(exercises.CAUSES)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_decayed_gain: [
         ("Correct.", 0.61),
@@ -96,10 +96,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

@@ -2,10 +2,10 @@
 
 import statistics
 
-import pytest
 import torch
 
 from lnbook.chapters.practice.speed import exercises
+from tests.helpers.verdicts import verdict_test
 
 ARRAY = 4096 * 1024 * 2
 
@@ -64,7 +64,6 @@ def once_each(first, second, clock, rounds):
     return (clock() - middle) / (middle - start)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_rms_traffic: [
         ("Correct.", 2 * ARRAY, 3 * ARRAY),
@@ -130,10 +129,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

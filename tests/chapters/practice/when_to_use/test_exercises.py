@@ -7,6 +7,7 @@ from torch import nn
 
 from lnbook.chapters.practice.when_to_use import exercises
 from lnbook.chapters.shared.checker import Verdict
+from tests.helpers.verdicts import verdict_test
 
 RIGHT = {"a": "LN", "b": "keep", "c": "IN", "d": "none", "e": "BN", "f": "GN", "g": "RMSNorm"}
 
@@ -90,7 +91,6 @@ def test_the_block_does_what_the_exercise_says() -> None:
     assert torch.allclose(block(x), x + h)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_choices: [
         ("Correct.", *RIGHT.values()),
@@ -124,10 +124,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

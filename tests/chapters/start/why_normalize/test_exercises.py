@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lnbook.chapters.start.why_normalize import exercises
+from tests.helpers.verdicts import verdict_test
 
 RIGHT = {name: right for name, (right, _) in exercises.VERDICTS.items()}
 
@@ -55,7 +56,6 @@ def test_the_factor_is_that_of_two_standard_deviations() -> None:
     assert math.isclose(found, exercises.FACTOR, rel_tol=0.1)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_growth: [
         ("Correct.", 6**-0.5, 6**-15, 6**0.5),
@@ -80,7 +80,7 @@ ANSWERS = {
     exercises.check_start: [
         ("Correct.", rescaled),
         ("Correct.", rescaled_in_torch),
-        *((words, wrong) for words, wrong in exercises.START_MISTAKES.items()),
+        *exercises.START_MISTAKES.items(),
         ("changes its input", rescaled_in_place),
         ("returns nothing", lambda weights, images: None),
         ("raised TypeError", lambda weights: weights),
@@ -93,10 +93,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from lnbook.chapters.transformer.blocks import exercises
 from lnbook.transformer import PreLNBlock
+from tests.helpers.verdicts import verdict_test
 
 NORMALIZED, TOKEN = [-1, -1, 1, 1], [0, 0, 4, 4]
 RIGHT = lambda k, v: 1 + k * v, lambda k: k**-0.5
@@ -73,7 +74,6 @@ def block(norms=("norm1", "norm2"), on_stream=(), unsummed=(), without=(), end=l
     return Mine
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_silent_branches: [
         ("Correct.", NORMALIZED, TOKEN, NORMALIZED),
@@ -151,10 +151,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

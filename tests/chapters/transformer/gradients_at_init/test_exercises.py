@@ -9,6 +9,7 @@ import torch
 
 from lnbook.chapters.transformer.gradients_at_init import exercises
 from lnbook.transformer import PreLNBlock
+from tests.helpers.verdicts import expect, verdict_test
 
 
 def sizes(states):
@@ -71,12 +72,9 @@ def test_final_norm(monkeypatch: pytest.MonkeyPatch) -> None:
         ("it falls", ratio, "says otherwise"),
         ("it stays", ratio, "says otherwise"),
     ):
-        verdict = exercises.check_final_norm(answer, given)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+        expect(exercises.check_final_norm(answer, given), words)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_branch_length: [
         ("Correct.", lambda d, m, s, t: s**2 * t**2 * m * d**2 / 2),
@@ -112,10 +110,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

@@ -1,9 +1,9 @@
 """The chapter's checkers accept correct answers and recognize common mistakes."""
 
 import numpy as np
-import pytest
 
 from lnbook.chapters.transformer.newer import exercises
+from tests.helpers.verdicts import verdict_test
 
 
 def test_a_step_along_the_sphere() -> None:
@@ -12,33 +12,9 @@ def test_a_step_along_the_sphere() -> None:
     assert exercises.check_sphere_step([0.949, 0.316]).correct
 
 
-@pytest.mark.parametrize(
-    ("row", "told"),
-    [
-        ([0.75, 0.25], "back to length 1"),
-        ([0.5145, 0.8575], "length 1 before the step"),
-        ([0.9701, 0.2425], "subtract h first"),
-        ([0.3162, 0.9487], "swapped"),
-        ([0.0, 1.0], "a quarter of the way"),
-        (..., "still missing"),
-    ],
-)
-def test_mistakes_with_the_step(row: object, told: str) -> None:
-    verdict = exercises.check_sphere_step(row)
-    assert not verdict.correct
-    assert told in verdict.message
-
-
-def test_folding() -> None:
-    def fold(gamma, beta, block):
-        zero, one = np.array([x * gamma + beta for x in (0, 1)]) / np.sqrt(block)
-        return one - zero, zero
-
-    assert exercises.check_fold(fold).correct
-    for text, mistake in exercises.FOLDS.items():
-        assert exercises.check_fold(mistake).message == text
-    assert "two arrays" in exercises.check_fold(lambda *given: given[0]).message
-    assert "Multiply out" in exercises.check_fold(lambda *given: given[:2]).message
+def fold(gamma, beta, block):
+    zero, one = np.array([x * gamma + beta for x in (0, 1)]) / np.sqrt(block)
+    return one - zero, zero
 
 
 def test_growth() -> None:
@@ -47,21 +23,32 @@ def test_growth() -> None:
     assert exercises.check_growth(pre=65, scaled=9.1).correct
 
 
-@pytest.mark.parametrize(
-    ("pre", "scaled", "told"),
-    [
-        (64, 9.1, "starts at 1"),
-        (33, 9.1, "two branches"),
-        (3.0**32, 9.1, "not a factor"),
-        (7, 9.1, "64 branches"),
-        (65, 20.98, "square root of l"),
-        (65, 8.12, "starts at 1"),
-        (65, 5.06, "two branches"),
-        (65, 65, "add 2/l"),
-        (65, ..., "still missing"),
+ANSWERS = {
+    exercises.check_sphere_step: [
+        ("back to length 1", [0.75, 0.25]),
+        ("length 1 before the step", [0.5145, 0.8575]),
+        ("subtract h first", [0.9701, 0.2425]),
+        ("swapped", [0.3162, 0.9487]),
+        ("a quarter of the way", [0.0, 1.0]),
+        ("still missing", ...),
     ],
-)
-def test_mistakes_with_growth(pre: object, scaled: object, told: str) -> None:
-    verdict = exercises.check_growth(pre, scaled)
-    assert not verdict.correct
-    assert told in verdict.message
+    exercises.check_fold: [
+        ("Correct.", fold),
+        *exercises.FOLDS.items(),
+        ("two arrays", lambda *given: given[0]),
+        ("Multiply out", lambda *given: given[:2]),
+    ],
+    exercises.check_growth: [
+        ("starts at 1", 64, 9.1),
+        ("two branches", 33, 9.1),
+        ("not a factor", 3.0**32, 9.1),
+        ("64 branches", 7, 9.1),
+        ("square root of l", 65, 20.98),
+        ("starts at 1", 65, 8.12),
+        ("two branches", 65, 5.06),
+        ("add 2/l", 65, 65),
+        ("still missing", 65, ...),
+    ],
+}
+
+test_answers = verdict_test(ANSWERS)

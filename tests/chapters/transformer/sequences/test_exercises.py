@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lnbook.chapters.transformer.sequences import exercises, experiments
+from tests.helpers.verdicts import verdict_test
 
 FEATURE = np.array([5.0] * 2 + [0.0] * 8)
 
@@ -96,7 +97,6 @@ def cumulative(x, eps):
     )
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_only_padding: [
         ("real: that would be right without the padding", 0, -0.5, 0),
@@ -165,10 +165,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lnbook.chapters.transformer.training import exercises
+from tests.helpers.verdicts import expect, verdict_test
 
 RIGHT = {"same": -1, "flipped": 0.053, "zero": -0.67}
 
@@ -37,9 +38,7 @@ def test_second_updates_match_torch() -> None:
     ],
 )
 def test_wrong_second_updates(name: str, words: str, wrong: float | None) -> None:
-    verdict = exercises.check_second_updates(**(RIGHT | {name: wrong}))
-    assert words in repr(verdict)
-    assert not verdict.correct
+    expect(exercises.check_second_updates(**(RIGHT | {name: wrong})), words)
 
 
 def shares(S: float, a: float, k: int, restore: bool) -> float:  # noqa: N803
@@ -76,7 +75,6 @@ def rise_and_fall(step: int, width: int, warm_up: int) -> float:
     return peak * (step / warm_up if step < warm_up else (warm_up / step) ** 0.5)
 
 
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_second_updates: [
         ("Correct.", -1, 0.05, -0.67),
@@ -107,10 +105,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)

@@ -1,11 +1,11 @@
 """The checkers for the chapter on variants: each known mistake is named."""
 
 import numpy as np
-import pytest
 import torch
 
 from lnbook.chapters.transformer.variants import exercises
 from lnbook.transformer import PeriLNBlock, PostLNBlock, PreLNBlock
+from tests.helpers.verdicts import verdict_test
 
 
 def test_logit_bounds_are_attained() -> None:
@@ -73,7 +73,6 @@ RIGHT_XOR = (
     ([[0, 0], [3, 3]], [2, 0], [1, 0], -0.8),
     ([[1, 1], [1, 1]], [1, -1], [1, -1], -1.5),
 )
-# For each checker: a few words of its verdict, and the answer that gets it.
 ANSWERS = {
     exercises.check_logit_bounds: [
         ("Correct.", 32, 10),
@@ -127,10 +126,4 @@ ANSWERS = {
     ],
 }
 
-
-@pytest.mark.parametrize("check", ANSWERS)
-def test_answers_get_their_verdict(check) -> None:
-    for words, *answer in ANSWERS[check]:
-        verdict = check(*answer)
-        assert words in repr(verdict)
-        assert verdict.correct == (words == "Correct.")
+test_answers = verdict_test(ANSWERS)
