@@ -4,17 +4,18 @@ import numpy as np
 import torch
 
 
-def randomized(module, seed=0):
+def randomized(module, seed=0, scale=0.5):
     """Give the parameters random values: ones and zeros would hide mistakes."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for _, parameter in sorted(module.named_parameters()):
-            parameter.copy_(torch.tensor(0.5 * rng.standard_normal(parameter.shape)))
+            parameter.copy_(torch.tensor(scale * rng.standard_normal(parameter.shape)))
     return module
 
 
-def random_tensor(*shape, dtype=torch.float64, seed=1):
-    return torch.tensor(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
+def random_tensor(*shape, dtype=torch.float64, seed=1, grad=False):
+    values = np.random.default_rng(seed).standard_normal(shape)
+    return torch.tensor(values).to(dtype).requires_grad_(grad)
 
 
 def random_input(shape, dtype=torch.float32, seed=1):

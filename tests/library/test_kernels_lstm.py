@@ -12,8 +12,9 @@ from numba import njit
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lnbook.kernels.cpu import _compile, _products, _vector_math, lstm
-from lnbook.recurrent import LayerNormLSTM, fused, fused_layer, parameter_shapes, plain_layer
+from lnbook.recurrent import LayerNormLSTM, fused, fused_layer, plain_layer
 from lnbook.reference import lstm as reference
+from tests.helpers.recurrent import assert_all_close, layer_case, results_and_gradients
 
 VARIANTS = ["ba", "per-gate", "carried"]
 # Batch sizes, input size, hidden size: one block of rows and several, shrinking batches, wide and
@@ -129,39 +130,6 @@ def test_products_are_matrix_products(dtype, rows, depth, columns, transposed, a
 
 
 # The layer
-
-
-def layer_case(variant, sizes, inputs, size, dtype=torch.float64, bias=True):
-    """Return rows, states and parameters of one layer, all random and all requiring gradients."""
-    rng = np.random.default_rng(0)
-
-    def random(*shape, scale=1.0):
-        values = torch.tensor(scale * rng.standard_normal(shape)).to(dtype)
-        return values.requires_grad_()
-
-    shapes = parameter_shapes(variant, inputs, size, bias)
-    parameters = {
-        name: random(*shape, scale=shape[-1] ** -0.5 if len(shape) == 2 else 1.0)
-        for name, shape in shapes.items()
-    }
-    states = [random(sizes[0], size) for _ in range(2)]
-    return [random(sum(sizes), inputs), *states, parameters]
-
-
-def results_and_gradients(run, variant, sizes, case, eps=1e-5):
-    rows, h, c, parameters = case
-    results = run(variant, rows, sizes, h, c, parameters, eps)
-    rng = np.random.default_rng(5)
-    upstream = [torch.tensor(rng.standard_normal(r.shape)).to(r.dtype) for r in results]
-    inputs = [rows, h, c, *parameters.values()]
-    grads = torch.autograd.grad(results, inputs, upstream)
-    return [tensor.detach() for tensor in (*results, *grads)]
-
-
-def assert_all_close(found, expected, tolerance):
-    for tensor, other in zip(found, expected, strict=True):
-        scale = max(1.0, float(other.abs().max()))
-        torch.testing.assert_close(tensor, other, rtol=0.0, atol=tolerance * scale)
 
 
 @pytest.fixture

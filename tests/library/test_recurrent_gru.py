@@ -10,30 +10,11 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
 
 from lnbook.recurrent import LayerNormGRU, LayerNormGRUCell
+from tests.helpers.random_tensors import random_tensor, randomized
+from tests.helpers.recurrent import assert_all_close
 
 VARIANTS = ["ba", "none"]
 SIZE = 4
-
-
-def randomized(module, seed=0, scale=1.0):
-    """Give the parameters random values: ones and zeros would hide mistakes."""
-    rng = np.random.default_rng(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.tensor(scale * rng.standard_normal(parameter.shape)))
-    return module
-
-
-def random_tensor(*shape, seed=1, dtype=torch.float64, grad=False):
-    values = np.random.default_rng(seed).standard_normal(shape)
-    return torch.tensor(values).to(dtype).requires_grad_(grad)
-
-
-def assert_all_close(found, expected, tolerance):
-    assert len(found) == len(expected)
-    for tensor, other in zip(found, expected, strict=True):
-        scale = max(1.0, float(other.detach().abs().max()))
-        torch.testing.assert_close(tensor, other, rtol=0.0, atol=tolerance * scale)
 
 
 # The reference: equations 26-28 of Ba, Kiros and Hinton, in NumPy and float64, gate by gate.
@@ -138,7 +119,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("packed", [True, False])
 def test_without_norms_it_is_pytorchs(options, packed):
-    theirs = randomized(nn.GRU(5, SIZE, dtype=torch.float64, **options), scale=0.5)
+    theirs = randomized(nn.GRU(5, SIZE, dtype=torch.float64, **options))
     ours = LayerNormGRU(5, SIZE, variant=None, dtype=torch.float64, **options)
     ours.load_state_dict(theirs.state_dict())
     theirs.load_state_dict(ours.state_dict())
