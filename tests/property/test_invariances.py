@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -25,9 +25,9 @@ from lnbook.functional import (
     rms_norm,
 )
 from lnbook.layers import fold_centering
+from tests.helpers.searches import search
 
-settings.register_profile("invariances", derandomize=True, deadline=None, database=None)
-repeatable = settings(settings.get_profile("invariances"), max_examples=25)
+repeatable = search(25)
 
 Norm = Callable[..., Tensor]
 

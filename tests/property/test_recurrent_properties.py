@@ -2,14 +2,15 @@
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lnbook.recurrent import LayerNormLSTM, fused_layer, parameter_shapes, plain_layer
 from lnbook.reference import lstm as reference
+from tests.helpers.recurrent import assert_all_close
+from tests.helpers.searches import search
 
-settings.register_profile("recurrent", derandomize=True, deadline=None, database=None)
-repeatable = settings(settings.get_profile("recurrent"), max_examples=30)
+repeatable = search(30)
 
 NORMED = ["ba", "per-gate", "carried"]
 seeds = st.integers(0, 2**32 - 1)
@@ -39,12 +40,6 @@ def layers(draw, of=variants):
     return variant, sizes, tensors, parameters, rng
 
 
-def close(found, expected, tolerance):
-    for tensor, other in zip(found, expected, strict=True):
-        scale = max(1.0, float(other.detach().abs().max()))
-        torch.testing.assert_close(tensor, other, rtol=0.0, atol=tolerance * scale)
-
-
 @repeatable
 @given(layers(), epsilons)
 def test_the_fused_loop_is_the_plain_one(layer, eps):
@@ -56,10 +51,12 @@ def test_the_fused_loop_is_the_plain_one(layer, eps):
         results = run(variant, rows, sizes, h, c, parameters, eps)
         upstream = upstream or [torch.tensor(rng.standard_normal(t.shape)) for t in results]
         found.append((results, torch.autograd.grad(results, inputs, upstream)))
-    close(found[0][0], found[1][0], 1e-10)
-    close(found[0][1], found[1][1], 1e-7)
+    assert_all_close(found[0][0], found[1][0], 1e-10)
+    assert_all_close(found[0][1], found[1][1], 1e-7)
     with torch.no_grad():
-        close(fused_layer(variant, rows, sizes, h, c, parameters, eps), found[1][0], 1e-10)
+        assert_all_close(
+            fused_layer(variant, rows, sizes, h, c, parameters, eps), found[1][0], 1e-10
+        )
 
 
 @repeatable
@@ -94,7 +91,7 @@ def test_matrices_may_be_rescaled(layer, first, second):
         expected = fused_layer(variant, rows, sizes, h, c, parameters, 1e-13)
         found = fused_layer(variant, rows, sizes, h, c, scaled, 1e-13)
     if parameters["norm_c_weight"].numel() > 1:  # with a single cell, each row is constant
-        close(found, expected, 1e-3)
+        assert_all_close(found, expected, 1e-3)
 
 
 @repeatable
@@ -110,7 +107,7 @@ def test_members_of_a_batch_do_not_meet(layer, seed):
         x = x[:, order].flatten(0, 1)
         found = fused_layer(variant, x, sizes, h[order], c[order], parameters)
     output = expected[0].view(len(sizes), sizes[0], -1)[:, order].flatten(0, 1)
-    close(found, [output, expected[1][order], expected[2][order]], 1e-10)
+    assert_all_close(found, [output, expected[1][order], expected[2][order]], 1e-10)
 
 
 @repeatable
@@ -147,4 +144,4 @@ def test_padding_is_never_read(variant, num_layers, bidirectional, implementatio
         assert torch.equal(tensor, other)
     for member, length in enumerate(lengths):
         _, states = lstm(x[:length, member])
-        close([state[:, member] for state in results[0][1:]], states, 1e-10)
+        assert_all_close([state[:, member] for state in results[0][1:]], states, 1e-10)

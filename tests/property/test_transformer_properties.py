@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -18,9 +18,9 @@ from lnbook.transformer import (
     block_from_torch,
     dot_product_attention,
 )
+from tests.helpers.searches import search
 
-settings.register_profile("transformer", derandomize=True, deadline=None, database=None)
-repeatable = settings(settings.get_profile("transformer"), max_examples=40)
+repeatable = search(40)
 
 seeds = st.integers(0, 2**32 - 1)
 kinds = st.sampled_from([PostLNBlock, PreLNBlock, PeriLNBlock, DeepNormBlock])
@@ -199,7 +199,7 @@ def test_a_causal_block_is_blind_to_what_comes_later(problem, position):
     close(block(x[:, : position + 1], is_causal=True), y[:, : position + 1])
 
 
-@settings(repeatable, max_examples=80)
+@search(80)
 @given(sizes(), st.none() | st.floats(0.01, 3.0), st.booleans(), st.booleans(), seeds)
 def test_the_plain_attention_equals_the_kernel(sizes, scale, is_causal, masked, seed):
     batch, length, d_model, heads, _ = sizes
