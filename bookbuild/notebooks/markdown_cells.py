@@ -7,6 +7,7 @@ link titles. A node that this writer doesn't know stops the build, so nothing is
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from sphinx.environment import BuildEnvironment
 SPECIAL = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>$|~"})
 HEADING_DEPTH = 6
 # Parts of a page that don't belong in a notebook.
-SILENT = ("comment", "target", "meta", "index", "toctree", "substitution_definition", "ChapterPart")
+SILENT = ("comment", "target", "meta", "index", "toctree", "substitution_definition", "Placeholder")
 
 Link = Callable[[str], str | None]
 
@@ -176,7 +177,7 @@ class PageWriter:
         yield "---"
 
     def _block_literal_block(self, node: nodes.Element) -> Iterator[Block]:
-        fence = "`" * max(3, _longest_run(node.astext(), "`") + 1)
+        fence = _fence(node.astext(), 3)
         language = node.get("language", "")
         language = "" if language in ("default", "none", "myst-ansi") else language
         yield f"{fence}{language}\n{node.astext()}\n{fence}"
@@ -297,7 +298,7 @@ class PageWriter:
 
     def _inline_literal(self, node: nodes.Element) -> str:
         text = node.astext()
-        fence = "`" * (_longest_run(text, "`") + 1)
+        fence = _fence(text)
         space = " " if text.startswith("`") or text.endswith("`") else ""
         if self._in_table:
             text = text.replace("|", r"\|")
@@ -380,12 +381,10 @@ def _no_bars(formula: str) -> str:
     return formula.replace(r"\|", r"\Vert ").replace("|", r"\vert ").strip()
 
 
-def _longest_run(text: str, letter: str) -> int:
-    longest = run = 0
-    for found in text:
-        run = run + 1 if found == letter else 0
-        longest = max(longest, run)
-    return longest
+def _fence(text: str, least: int = 1) -> str:
+    """More backticks than there are in any row of them in the text."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    return "`" * max(least, longest + 1)
 
 
 def _plain(text: str) -> str:

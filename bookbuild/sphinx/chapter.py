@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
-from sphinx.util.docutils import SphinxDirective
-from sphinx.writers.html5 import HTML5Translator
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from bookbuild.book import Book
@@ -28,69 +26,38 @@ from bookbuild.site.arcs import WIDTH as ARC_WIDTH
 from bookbuild.site.arcs import arcs
 from bookbuild.site.tracks import EVERYTHING, Course, needs
 from bookbuild.sphinx.download import notebook_of
+from bookbuild.sphinx.placeholder import Placeholder, add_placeholder, relative
 from bookbuild.sphinx.repository import address, page_links
 
 SCRIPTS = Path(__file__).with_name("static")
-MARK = "depends-on-all-chapters"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add the boxes to chapters, the directives for overviews, and the script for checkboxes."""
-    app.add_node(ChapterPart, html=(_render, None))
-    for name in PARTS:
-        app.add_directive(name, Overview)
+    for name, values in OVERVIEWS.items():
+        template = f"chapter-{name.partition('-')[2]}.html"
+        add_placeholder(app, name, template, partial(_overview, values))
     app.connect("config-inited", _find_scripts)
-    app.connect("env-updated", _pages)
     app.connect("doctree-resolved", _add)
     app.add_js_file("reading-marks.js", loading_method="defer")
     app.add_js_file("course-map.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-class ChapterPart(nodes.General, nodes.Element):  # type: ignore[misc]
-    """A part of a page that a template renders; search ignores it."""
-
-
-class Overview(SphinxDirective):
-    """`course-start`, `course-tracks`, `course-map`, `course-graph`, or `reading-progress`."""
-
-    def run(self) -> list[nodes.Node]:
-        """Insert a placeholder: the chapters aren't known until all pages have been read."""
-        self.env.metadata[self.env.docname][MARK] = "yes"
-        template = f"chapter-{self.name.partition('-')[2]}.html"
-        return [ChapterPart(template=template, values={}, directive=self.name)]
-
-
 def _find_scripts(_app: Sphinx, config: Config) -> None:
     config.html_static_path.append(str(SCRIPTS))
 
 
-def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write these pages again whenever anything has changed."""
-    del app
-    return [name for name, metadata in env.metadata.items() if MARK in metadata]
-
-
 def _add(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    if app.builder.format != "html":
-        return
-    try:
-        _fill(app, doctree, docname)
-    except BookError as error:
-        raise ExtensionError(str(error)) from None
-
-
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    course = _course(app)
-    for part in doctree.findall(ChapterPart):
-        if part.get("directive"):
-            part["values"] = PARTS[part["directive"]](app, course, docname)
-    if docname not in app.lnbook_notebooks:  # type: ignore[attr-defined]
+    if app.builder.format != "html" or docname not in app.lnbook_notebooks:  # type: ignore[attr-defined]
         return
     section = next(iter(doctree.findall(nodes.section)))
-    values = _head(app, course, docname)
-    section.insert(1, ChapterPart(template="chapter-head.html", values=values))
-    section.append(ChapterPart(template="chapter-end.html", values=values))
+    try:
+        values = _head(app, _course(app), docname)
+    except BookError as error:
+        raise ExtensionError(str(error)) from None
+    section.insert(1, Placeholder(template="chapter-head.html", values=values))
+    section.append(Placeholder(template="chapter-end.html", values=values))
 
 
 def _course(app: Sphinx) -> Course:
@@ -146,14 +113,19 @@ def _graph(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
     return {"chapters": chapters, "arcs": arcs(links), "width": ARC_WIDTH, "height": len(chapters)}
 
 
+Values = Callable[[Sphinx, Course, str], dict[str, Any]]
 # The directives for overviews, and the functions that compute their templates' variables.
-PARTS: dict[str, Callable[[Sphinx, Course, str], dict[str, Any]]] = {
+OVERVIEWS: dict[str, Values] = {
     "course-start": _chapters,
     "course-tracks": _tracks,
     "course-map": _map,
     "course-graph": _graph,
     "reading-progress": _chapters,
 }
+
+
+def _overview(values: Values, app: Sphinx, docname: str) -> dict[str, Any]:
+    return values(app, _course(app), docname)
 
 
 def _builds_on(course: Course, name: str) -> list[str]:
@@ -174,15 +146,3 @@ def _head(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
         "notebook": relative(here, notebook_of(app, docname) or ""),
         "repository": page_links(address(os.environ), course.book.show(page), title),
     }
-
-
-def relative(page: str, target: str) -> str:
-    """A URL relative to the site's root, as a link on a page."""
-    return "../" * page.count("/") + target
-
-
-def _render(translator: HTML5Translator, node: ChapterPart) -> None:
-    templates = translator.builder.templates
-    assert templates is not None
-    translator.body.append(templates.render(node["template"], node["values"]))
-    raise nodes.SkipNode

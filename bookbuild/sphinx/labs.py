@@ -12,11 +12,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
-from sphinx.util.docutils import SphinxDirective
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter
@@ -26,61 +23,28 @@ from bookbuild.labs.sheet import parts, starter, title, with_solutions
 from bookbuild.outputs import costs
 from bookbuild.outputs.cache import ensure, for_readers, write_notebook
 from bookbuild.site.offered import NOTEBOOKS
-from bookbuild.sphinx.chapter import ChapterPart, relative
+from bookbuild.sphinx.placeholder import add_placeholder, relative
 from bookbuild.sphinx.repository import address
 
-MARK = "lab-sheets"
-EXAM, COSTS = "exam-bank", "class-costs"
 BANK = Path("teach/exam.toml")  # in the folder with the pages
 QUESTIONS, SOLUTIONS = f"{NOTEBOOKS}/exam-questions.md", f"{NOTEBOOKS}/exam-solutions.md"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add the directives; write the files at the end."""
-    app.setup_extension("bookbuild.sphinx.chapter")
-    for name in (MARK, EXAM, COSTS):
-        app.add_directive(name, Downloads)
-    app.connect("env-updated", _pages)
-    app.connect("doctree-resolved", _fill)
+    for name, values in (("lab-sheets", _labs), ("exam-bank", _exam), ("class-costs", _costs)):
+        add_placeholder(app, name, f"{name}.html", values)
     app.connect("build-finished", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-class Downloads(SphinxDirective):
-    """`lab-sheets`, `exam-bank` or `class-costs`: lists what's available."""
-
-    def run(self) -> list[nodes.Node]:
-        """Insert a placeholder, and remember its page."""
-        self.env.metadata[self.env.docname][MARK] = "yes"
-        return [ChapterPart(template=f"{self.name}.html", values={})]
-
-
-def _pages(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Rewrite these pages in every build: Sphinx doesn't know which labs they depend on."""
-    del app
-    return [name for name, metadata in env.metadata.items() if MARK in metadata]
 
 
 def _book(app: Sphinx) -> Book:
     return Book(Path(app.srcdir).parent)
 
 
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+def _labs(app: Sphinx, docname: str) -> dict[str, Any]:
     here = app.builder.get_target_uri(docname)
-    try:
-        for part in doctree.findall(ChapterPart):
-            if part["template"] == f"{MARK}.html":
-                part["values"] = {"labs": [_sheet(lab, here) for lab in _book(app).labs]}
-            elif part["template"] == f"{EXAM}.html":
-                part["values"] = {
-                    "rows": exam.overview(_bank(app)),
-                    "questions": relative(here, QUESTIONS),
-                    "solutions": relative(here, SOLUTIONS),
-                }
-            elif part["template"] == f"{COSTS}.html":
-                part["values"] = _costs(_book(app))
-    except BookError as error:
-        raise ExtensionError(str(error)) from None
+    return {"labs": [_sheet(lab, here) for lab in _book(app).labs]}
 
 
 def _sheet(lab: Chapter, here: str) -> dict[str, Any]:
@@ -92,8 +56,19 @@ def _sheet(lab: Chapter, here: str) -> dict[str, Any]:
     }
 
 
-def _costs(book: Book) -> dict[str, Any]:
+def _exam(app: Sphinx, docname: str) -> dict[str, Any]:
+    here = app.builder.get_target_uri(docname)
+    return {
+        "rows": exam.overview(_bank(app)),
+        "questions": relative(here, QUESTIONS),
+        "solutions": relative(here, SOLUTIONS),
+    }
+
+
+def _costs(app: Sphinx, docname: str) -> dict[str, Any]:
     """The recorded peaks: one per lab, and the median and the maximum of the chapters."""
+    del docname
+    book = _book(app)
     peaks = costs.recorded(book)
     labs = [(title(lab), peaks[lab.name]) for lab in book.labs if lab.name in peaks]
     chapters = sorted(peaks[one.name] for one in book.chapters if one.name in peaks)

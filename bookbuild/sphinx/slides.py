@@ -5,40 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
-from sphinx.util.docutils import SphinxDirective
 
 from bookbuild.book import Book
 from bookbuild.errors import BookError
 from bookbuild.slides import build
-from bookbuild.sphinx.chapter import ChapterPart, relative
-
-MARK, TEMPLATE = "lecture-list", "lecture-list.html"
+from bookbuild.sphinx.placeholder import add_placeholder, relative
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive `lecture-list`, and write the slides before the pages."""
-    app.setup_extension("bookbuild.sphinx.chapter")
-    app.add_directive(MARK, LectureList)
+    """Add `lecture-list`, with links to each lecture's slides, and write these before the pages."""
+    add_placeholder(app, "lecture-list", "lecture-list.html", _lectures)
     app.connect("env-updated", _write)
-    app.connect("doctree-resolved", _fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-class LectureList(SphinxDirective):
-    """`lecture-list`: each lecture's title, length and contents, with links to its slides."""
-
-    def run(self) -> list[nodes.Node]:
-        """Insert a placeholder, and remember its page."""
-        self.env.metadata[self.env.docname][MARK] = "yes"
-        return [ChapterPart(template=TEMPLATE, values={})]
-
-
-def _write(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write the slides; return the pages that list them, which are written in every build."""
+def _write(app: Sphinx, env: BuildEnvironment) -> None:
+    del env
     book, out = Book(Path(app.srcdir).parent), Path(app.outdir)
     app.lnbook_lectures = []  # type: ignore[attr-defined]
     if app.builder.format == "html" and build.sources(book):
@@ -53,14 +38,10 @@ def _write(app: Sphinx, env: BuildEnvironment) -> list[str]:
             )
         except (BookError, ValueError) as error:
             raise ExtensionError(str(error)) from None
-    return [name for name, metadata in env.metadata.items() if MARK in metadata]
 
 
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    here = app.builder.get_target_uri(docname)
-    for part in doctree.findall(ChapterPart):
-        if part["template"] == TEMPLATE:
-            part["values"] = {
-                "lectures": app.lnbook_lectures,  # type: ignore[attr-defined]
-                "folder": relative(here, f"{build.TARGET}/"),
-            }
+def _lectures(app: Sphinx, docname: str) -> dict[str, Any]:
+    return {
+        "lectures": app.lnbook_lectures,  # type: ignore[attr-defined]
+        "folder": relative(app.builder.get_target_uri(docname), f"{build.TARGET}/"),
+    }
