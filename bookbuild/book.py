@@ -10,7 +10,7 @@ from pathlib import Path
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
 from bookbuild.chapter import Chapter
-from bookbuild.errors import BookError
+from bookbuild.errors import BookError, require_known
 
 NOT_PAGES = ("_static", "_extra", "_templates", "_slides")
 
@@ -154,11 +154,7 @@ class Book:
             BookError: if a name isn't the name of a chapter or a lab.
         """
         chapters = {chapter.name: chapter for chapter in self.notebooks}
-        unknown = [name for name in names if name not in chapters]
-        if unknown:
-            raise BookError(
-                f"no chapter named {', '.join(unknown)}; choose from {', '.join(chapters)}"
-            )
+        require_known("chapter", names, chapters)
         return [chapters[name] for name in names]
 
     def reference(self, chapter: Chapter) -> Path:

@@ -16,7 +16,7 @@ from bookbuild.book import Book
 from bookbuild.bugs.bug import Bug
 from bookbuild.bugs.known import BUGS
 from bookbuild.chapter import Chapter
-from bookbuild.errors import BookError
+from bookbuild.errors import BookError, require_known
 from bookbuild.outputs.digest import modules
 from bookbuild.outputs.nbval_report import Difference, Result, compare
 
@@ -79,10 +79,7 @@ def named(bugs: Iterable[Bug], names: Sequence[str]) -> list[Bug]:
         BookError: if a name isn't the name of a bug.
     """
     listed = list(bugs)
-    known = dict.fromkeys(bug.name for bug in listed)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise BookError(f"no bug named {', '.join(unknown)}; choose from {', '.join(known)}")
+    require_known("bug", names, dict.fromkeys(bug.name for bug in listed))
     return [bug for bug in listed if not names or bug.name in names]
 
 

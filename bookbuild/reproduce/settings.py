@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bookbuild.errors import BookError
+from bookbuild.errors import require_known
 from bookbuild.reproduce.noise.kernel import write_profile
 
 THREADS = ("LNBOOK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -95,7 +95,5 @@ def named(names: Sequence[str]) -> list[Setting]:
         BookError: if a name isn't the name of a setting that this processor supports.
     """
     known = settings()
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise BookError(f"no setting named {', '.join(unknown)}; choose from {', '.join(known)}")
+    require_known("setting", names, known)
     return [known[name] for name in names or known]

@@ -27,7 +27,7 @@ SCRIPT = "answers.js"
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add the forms to the pages that were read (`head.py` loads the script where it's needed)."""
-    app.add_node(AnswerForm, html=(_visit, _depart))
+    app.add_node(AnswerForm, html=(_visit, None))
     app.connect("doctree-read", _add)
     app.add_js_file(SCRIPT, loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -99,10 +99,7 @@ def _visit(translator: Any, node: AnswerForm) -> None:
             f'<p class="ln-answers-elsewhere">Do this one in <a href="{link}" download>the '
             "chapter's notebook</a>.</p>"
         )
-
-
-def _depart(translator: Any, node: AnswerForm) -> None:
-    del translator, node
+    raise nodes.SkipNode
 
 
 def form(rules: dict[str, Any]) -> str:

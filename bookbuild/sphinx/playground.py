@@ -48,7 +48,7 @@ _SHADES = {figure_colors.token(name): shades["light"] for name, shades in PALETT
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add the directive `playground`, and its scripts to the pages that use it."""
-    app.add_node(PlaygroundDrawing, html=(_visit, _depart))
+    app.add_node(PlaygroundDrawing, html=(_visit, None))
     app.add_directive("playground", Playground)
     app.connect("env-get-outdated", _outdated)
     app.connect("html-page-context", _load)
@@ -162,10 +162,7 @@ def standalone(drawing: str) -> str:
 
 def _visit(translator: Any, node: PlaygroundDrawing) -> None:
     translator.body.append(node["page"])
-
-
-def _depart(translator: Any, node: PlaygroundDrawing) -> None:
-    del translator, node
+    raise nodes.SkipNode
 
 
 def _outdated(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
 from lnbook import reference
 from lnbook.chapters.shared.encoder import (
@@ -18,20 +17,9 @@ from lnbook.chapters.shared.encoder import (
     make_encoder,
 )
 from lnbook.transformer import PostLNBlock, PreLNBlock
+from tests.helpers.encoders import BLOCKS, data, mean_loss
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-BLOCKS = {False: PostLNBlock, True: PreLNBlock}
-
-
-def data(rng, width):
-    x = rng.normal(size=(8, 16, width))
-    words = rng.normal(size=(100, width)) / np.sqrt(width)
-    return x, torch.tensor(words), torch.tensor(rng.integers(0, 100, (8, 16)))
-
-
-def mean_loss(out, words, targets):
-    return cross_entropy((out @ words.T).reshape(-1, 100), targets.reshape(-1))
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

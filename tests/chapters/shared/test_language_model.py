@@ -1,4 +1,4 @@
-"""What the language-model experiments measure, and that results depend only on the seed."""
+"""The experiments with language models: what they measure; the results depend only on the seed."""
 
 import itertools
 import math
@@ -8,40 +8,25 @@ import pytest
 import torch
 
 from lnbook.chapters.shared import language_model
-from lnbook.data.text import Text
 from lnbook.transformer import (
-    CausalLanguageModel,
     DeepNormBlock,
     PostLNBlock,
     PreLNBlock,
     TransformerBlock,
 )
+from tests.helpers.tiny_language_model import TEXT, TINY, model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-TINY = {"layers": 2, "width": 8, "heads": 2, "length": 6}
 
-
-@pytest.fixture
-def text() -> Text:
-    """A text where `a` is common, and any other letter depends on the one before it."""
-    words = np.random.default_rng(4).choice(["abc", "aad", "abac"], 400)
-    numbers = torch.tensor(["abcd".index(letter) for letter in "".join(words)])
-    return Text("abcd", numbers[:1000], numbers[1000:])
-
-
-def model(block: type[TransformerBlock] = PreLNBlock, seed: int = 0) -> CausalLanguageModel:
-    return language_model.build(4, np.random.default_rng(seed), block, **TINY)
-
-
-def test_baselines_are_the_losses_of_counting(text: Text) -> None:
-    train, test = text.train.tolist(), text.test.tolist()
+def test_baselines_are_the_losses_of_counting() -> None:
+    train, test = TEXT.train.tolist(), TEXT.test.tolist()
     alone, after = 0.0, 0.0
     for before, character in itertools.pairwise(test):
         alone -= math.log((train.count(character) + 1) / (len(train) + 4))
         rest = [b for a, b in itertools.pairwise(train) if a == before]
         after -= math.log((rest.count(character) + 1) / (len(rest) + 4))
-    found = language_model.baselines(text)
+    found = language_model.baselines(TEXT)
     assert found["unigram"] == pytest.approx(alone / (len(test) - 1))
     assert found["bigram"] == pytest.approx(after / (len(test) - 1))
 
@@ -92,61 +77,59 @@ def test_build_gives_any_block_the_start_of_deepnorm() -> None:
     assert all(torch.equal(deep[name], value) for name, value in post.items())
 
 
-def test_options_reach_the_blocks(text: Text) -> None:
-    run = language_model.train(text, steps=0, norm="none", dropout=0.5, **TINY)
+def test_options_reach_the_blocks() -> None:
+    run = language_model.train(TEXT, steps=0, norm="none", dropout=0.5, **TINY)
     assert not [name for name, _ in run.model.named_parameters() if "norm" in name]
     assert run.model.encoder.layers[0].dropout.p == 0.5
 
 
 @pytest.mark.parametrize("block", [PostLNBlock, PreLNBlock])
-def test_train_learns_repeats_and_differs_by_seed(
-    text: Text, block: type[TransformerBlock]
-) -> None:
-    run = language_model.train(text, block, steps=60, every=20, lr=0.01, seed=3, **TINY)
+def test_train_learns_repeats_and_differs_by_seed(block: type[TransformerBlock]) -> None:
+    run = language_model.train(TEXT, block, steps=60, every=20, lr=0.01, seed=3, **TINY)
     assert run.steps == [20, 40, 60]
     assert len(run.train_losses) == 60
-    assert run.final == run.losses[-1] < language_model.baselines(text)["unigram"]
-    again = language_model.train(text, block, steps=60, every=20, lr=0.01, seed=3, **TINY)
+    assert run.final == run.losses[-1] < language_model.baselines(TEXT)["unigram"]
+    again = language_model.train(TEXT, block, steps=60, every=20, lr=0.01, seed=3, **TINY)
     assert again.losses == run.losses
-    assert language_model.train(text, block, steps=60, lr=0.01, seed=4, **TINY).final != run.final
+    assert language_model.train(TEXT, block, steps=60, lr=0.01, seed=4, **TINY).final != run.final
 
 
-def test_warm_up_makes_the_first_step_small(text: Text) -> None:
-    start = language_model.train(text, steps=0, **TINY).model
+def test_warm_up_makes_the_first_step_small() -> None:
+    start = language_model.train(TEXT, steps=0, **TINY).model
     moved = [
         (run.model.head.weight - start.head.weight).abs().max().item()
         for run in (
-            language_model.train(text, steps=1, lr=0.004, **TINY),
-            language_model.train(text, steps=1, lr=0.004, warm_up_steps=8, **TINY),
+            language_model.train(TEXT, steps=1, lr=0.004, **TINY),
+            language_model.train(TEXT, steps=1, lr=0.004, warm_up_steps=8, **TINY),
         )
     ]
     assert moved == pytest.approx([0.004, 0.0005], rel=1e-3)
 
 
-def test_clip_limits_the_gradient_and_not_the_step_of_adam(text: Text) -> None:
+def test_clip_limits_the_gradient_and_not_the_step_of_adam() -> None:
     free, held = (
-        language_model.train(text, steps=3, clip=clip, **TINY).train_losses for clip in (None, 1e-9)
+        language_model.train(TEXT, steps=3, clip=clip, **TINY).train_losses for clip in (None, 1e-9)
     )
     assert free[0] == held[0]
     assert free[2] != held[2]
 
 
-def test_frequencies_start_near_the_unigram_loss(text: Text) -> None:
+def test_frequencies_start_near_the_unigram_loss() -> None:
     plain, scaled, counted = (
-        language_model.train(text, steps=0, frequencies=wanted, head_scale=scale, **TINY)
+        language_model.train(TEXT, steps=0, frequencies=wanted, head_scale=scale, **TINY)
         for wanted, scale in ((False, 1.0), (False, 0.1), (True, 0.1))
     )
     assert torch.equal(scaled.model.head.weight, counted.model.head.weight)
     assert torch.equal(scaled.model.head.bias, plain.model.head.bias)
-    unigram = language_model.baselines(text)["unigram"]
+    unigram = language_model.baselines(TEXT)["unigram"]
     assert abs(counted.final - unigram) < 0.05 < abs(plain.final - unigram)
     torch.testing.assert_close(10 * counted.model.head.weight, plain.model.head.weight)
     chances = counted.model.head.bias.exp()
-    counts = torch.bincount(text.train) + 1.0
+    counts = torch.bincount(TEXT.train) + 1.0
     torch.testing.assert_close(chances, (counts / counts.sum()).double())
 
 
-def test_a_run_that_breaks_off_ends_at_infinity(text: Text) -> None:
-    run = language_model.train(text, steps=5, lr=math.inf, **TINY)
+def test_a_run_that_breaks_off_ends_at_infinity() -> None:
+    run = language_model.train(TEXT, steps=5, lr=math.inf, **TINY)
     assert len(run.train_losses) < 5
     assert run.final == math.inf

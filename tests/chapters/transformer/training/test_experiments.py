@@ -7,39 +7,23 @@ from torch.nn import functional
 
 from lnbook.chapters.shared import language_model
 from lnbook.chapters.transformer.training import experiments
-from lnbook.data.text import Text
 from lnbook.transformer import (
-    CausalLanguageModel,
     PostLNBlock,
     PreLNBlock,
-    TransformerBlock,
 )
+from tests.helpers.tiny_language_model import TEXT, TINY, model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-TINY = {"layers": 2, "width": 8, "heads": 2, "length": 6}
 
-
-@pytest.fixture
-def text() -> Text:
-    """A text where `a` is common, and any other letter depends on the one before it."""
-    words = np.random.default_rng(4).choice(["abc", "aad", "abac"], 400)
-    numbers = torch.tensor(["abcd".index(letter) for letter in "".join(words)])
-    return Text("abcd", numbers[:1000], numbers[1000:])
-
-
-def model(block: type[TransformerBlock] = PreLNBlock, seed: int = 0) -> CausalLanguageModel:
-    return language_model.build(4, np.random.default_rng(seed), block, **TINY)
-
-
-def test_train_measures_on_the_test_text(text: Text) -> None:
-    run = language_model.train(text, steps=5, **TINY)
-    x, y = language_model.held_out(text, 6)
+def test_train_measures_on_the_test_text() -> None:
+    run = language_model.train(TEXT, steps=5, **TINY)
+    x, y = language_model.held_out(TEXT, 6)
     with torch.no_grad():
         loss = functional.cross_entropy(run.model(x).flatten(0, 1), y.flatten()).item()
     assert run.final == pytest.approx(loss)
     assert run.shares[-1] == pytest.approx(language_model.differing_share(run.model, x)[-1])
-    windows = {tuple(row) for row in text.test.unfold(0, 6, 1).tolist()}
+    windows = {tuple(row) for row in TEXT.test.unfold(0, 6, 1).tolist()}
     assert {tuple(row) for row in x.tolist()} <= windows
 
 
@@ -119,22 +103,22 @@ def test_depth_amplifies_the_first_step_more_in_post_ln() -> None:
     assert factors[PostLNBlock] > 1.5 * factors[PreLNBlock] > 1.5
 
 
-def test_generate_draws_from_the_scores(text: Text) -> None:
+def test_generate_draws_from_the_scores() -> None:
     net = model()
     with torch.no_grad():
         net.head.weight.zero_()
         net.head.bias.copy_(torch.tensor([0.1, 0.2, 0.3, 0.4]).log())
-    long = experiments.generate(net, text, "a", 400, np.random.default_rng(0))
+    long = experiments.generate(net, TEXT, "a", 400, np.random.default_rng(0))
     shares = [long[1:].count(letter) / 400 for letter in "abcd"]
     assert shares == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.08)
-    sure = experiments.generate(net, text, "ab", 20, np.random.default_rng(0), temperature=0.01)
+    sure = experiments.generate(net, TEXT, "ab", 20, np.random.default_rng(0), temperature=0.01)
     assert sure == "ab" + 20 * "d"
 
 
-def test_generate_continues_the_prompt(text: Text) -> None:
+def test_generate_continues_the_prompt() -> None:
     """The model reads the last character, not the first."""
-    run = language_model.train(text, steps=150, lr=0.01, **TINY)
-    told = experiments.generate(run.model, text, "aaaad", 1, np.random.default_rng(0))
+    run = language_model.train(TEXT, steps=150, lr=0.01, **TINY)
+    told = experiments.generate(run.model, TEXT, "aaaad", 1, np.random.default_rng(0))
     assert told == "aaaada", "`d` ends a word, and every word begins with `a`"
 
 
@@ -146,10 +130,8 @@ def test_generate_continues_the_prompt(text: Text) -> None:
         (("a", -1), "count of at least 0"),
     ],
 )
-def test_generate_rejects_bad_arguments(
-    text: Text, arguments: tuple[str, int], message: str
-) -> None:
+def test_generate_rejects_bad_arguments(arguments: tuple[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        experiments.generate(model(), text, *arguments, np.random.default_rng(0))
+        experiments.generate(model(), TEXT, *arguments, np.random.default_rng(0))
     with pytest.raises(ValueError, match="positive temperature"):
-        experiments.generate(model(), text, "a", 1, np.random.default_rng(0), temperature=0)
+        experiments.generate(model(), TEXT, "a", 1, np.random.default_rng(0), temperature=0)
