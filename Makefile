@@ -25,7 +25,7 @@ help: ## list the commands
 #= AGAIN=1 CHROMIUM=program BOOK_URL=https://...   for mutation (retry the last run's survivors), the browser, a published site
 #= BUG="name" MODULES=functional PACKAGE=name PORT=8001   for bugs, mutation, update, serve
 
-book: $(READY) ## build the site, with warnings as errors (a minute; the first time, two to four more for the environment)
+book: $(READY) ## build the site, with warnings as errors (two minutes; the first time, two to four more for the environment)
 	@$(RUN) bookbuild book
 
 serve: book ## show the site at http://127.0.0.1:8000/
@@ -46,7 +46,7 @@ FOLDER = $(subst -,_,$(NAME))
 RULES := $(addprefix tests/book/test_,book.py needs.py references.py terms.py tree.py)
 ONE = $(RULES) tests/chapters/shared/test_figures.py lnbook/chapters/$(FOLDER) tests/chapters/$(FOLDER) tests/notebooks/$(NAME).ipynb
 
-test: $(READY) ## lint, run all tests that don't need a browser, execute every chapter (9 minutes)
+test: $(READY) ## lint, run all tests that don't need a browser, execute every chapter (15 minutes)
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) bookbuild lint
@@ -73,7 +73,7 @@ differences: $(READY) ## show how stored outputs differ from the last commit
 reproduce: $(READY) ## compare outputs under rounding noise and other code paths (an hour for all)
 	@$(RUN) bookbuild reproduce $(NAME) $(if $(SETTINGS),--settings $(SETTINGS)) $(if $(CHANGED),--changed)
 
-check-site: book ## open every page in a browser, print the PDF (needs Chromium, and network access the first time; 7 minutes)
+check-site: book ## open every page in a browser, print the PDF (needs Chromium, and network access the first time; 9 minutes)
 	@$(RUN) pytest tests/site --ignore=tests/site/test_lighthouse.py --dist=loadgroup
 
 lighthouse: book ## score every page with Lighthouse (needs Chromium, and network access the first time; 20 minutes)

@@ -13,9 +13,9 @@ from lnbook.kernels.cpu._compile import array_at, strict, widen
 # In the backward pass, LayerNorm takes rows at least this wide two at a time, and RMSNorm stores
 # each of them at once. For narrower rows, both were slower.
 WIDE = 512
-# Before the backward pass stores rows past the cache, it collects this many elements. After every
-# single row, the processor would have to wait for numbers that are still on their way to the cache;
-# for rows of 256 elements, that took a third of the time.
+# Before the backward pass stores rows past the cache, it collects this many elements. Storing
+# every row at once was slower for rows of 256 and 512 elements, perhaps because the processor had
+# to wait for numbers that were still on their way to the cache.
 BUFFER = 4096
 
 
