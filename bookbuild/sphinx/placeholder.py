@@ -23,7 +23,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(Placeholder, html=(_render, None))
     app.connect("env-updated", _pages)
     app.connect("doctree-resolved", _fill)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # The version tells Sphinx to read all pages again that were saved without placeholders.
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 class Placeholder(nodes.General, nodes.Element):  # type: ignore[misc]
