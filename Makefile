@@ -52,6 +52,7 @@ test: $(READY) ## lint, run all tests that don't need a browser, execute every c
 	@$(RUN) bookbuild lint
 	@$(RUN) mypy
 	@$(RUN) codespell_lib $(TEXTS)
+	@$(RUN) tests.helpers.compile_kernels
 	@$(RUN) pytest $(if $(NAME),$(ONE))
 
 lint: $(READY) ## format; check style, types and spelling (half a minute)

@@ -1,7 +1,8 @@
 """Compile the CPU kernels before the tests need them: `python -m tests.helpers.compile_kernels`.
 
-The machine code is cached next to the kernels. CI runs this on a core that's idle anyway;
-otherwise, each test process would have to compile what it needs, sometimes at the same time.
+The machine code is cached next to the kernels. `make test` runs this first, and CI even earlier, on
+a core that's idle anyway. Otherwise, each process would have to compile what it needs, sometimes at
+the same time, and a chapter that compiles several kernels needs up to a quarter more memory.
 """
 
 import torch
