@@ -35,7 +35,7 @@ def pytest_runtest_teardown(
 
 
 def is_last_cell(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    """Whether a test is the last one that the kernel of its notebook runs."""
+    """Whether a test is the last one that its notebook's kernel runs."""
     return isinstance(item, IPyNbCell) and (nextitem is None or nextitem.parent is not item.parent)
 
 

@@ -28,7 +28,7 @@ def book() -> Book:
 
 @pytest.fixture
 def book_style() -> Iterator[None]:
-    """Draw in the style of the chapters."""
+    """Draw in the chapters' style."""
     import matplotlib as mpl  # imported here, like torch below: the build's tests need neither
 
     from lnbook.notebook.style import use_style

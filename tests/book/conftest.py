@@ -1,4 +1,4 @@
-"""Fixtures: a small book, and copies of one with executed references."""
+"""Fixtures: a small book, and copies of a small book with executed references."""
 
 import shutil
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def small(tmp_path: Path) -> SmallBook:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], SmallBook]:
-    """A function that copies a small book with executed references, which is built only once."""
+    """A function that copies a small book with executed references; the original is built once."""
     original = make_small_book(tmp_path_factory.mktemp("small"))
     done = original.run("notebooks")
     assert done.returncode == 0, done.stderr

@@ -138,7 +138,7 @@ class SmallBook:
 
 
 def run_here(command: list[str], path: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, with this PYTHONPATH for the kernels that it starts."""
+    """Run a command in this process, with the given PYTHONPATH for the kernels it starts."""
     out, err = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,

@@ -1,8 +1,9 @@
 """Finds where a page uses glossary terms, and where it links to them.
 
-A page is parsed into MyST tokens, as in the build. Its running prose is its paragraphs and lists,
-also inside admonitions and hints. Headings, tables, quotations, formulas, code, captions and link
-texts don't count as prose: no term has to be linked there, but a link there counts.
+A page is parsed into MyST tokens, as in the build. Its running prose consists of its paragraphs and
+lists, including those inside admonitions and hints. Headings, tables, quotations, formulas, code,
+captions and link texts don't count as prose: terms don't have to be linked there, but a link there
+counts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bookbuild.book import Book
 NO_TEXT = ("code-cell", "math", "eval-rst", "glossary", "bibliography")  # directives
 NO_PROSE = ("list-table",)
 SKIPPED = {f"{name}_open": f"{name}_close" for name in ("heading", "table", "blockquote")}
-LINK, OTHER = "\ufffc", "\ufffd"  # stand-ins for links to terms and for anything but text
+LINK, OTHER = "\ufffc", "\ufffd"  # placeholders for links to terms and for anything but text
 
 
 class Use(NamedTuple):
@@ -44,7 +45,7 @@ class _Block(NamedTuple):
 
 
 def glossary(book: Book) -> dict[str, str]:
-    """The terms of the glossary, in order, each with its definition."""
+    """The glossary's terms, in order, each with its definition."""
     text = (book.source / "glossary.md").read_text(encoding="utf-8")
     entries: dict[str, str] = {}
     for token in _parser(book).parse(text):
@@ -56,7 +57,7 @@ def glossary(book: Book) -> dict[str, str]:
 
 
 def uses(book: Book, text: str, terms: Iterable[str]) -> Iterator[Use]:
-    """Where the running prose of a page names a term, and where it links to one, in order."""
+    """Where a page's running prose names a term, and where it links to one, in order."""
     known = {term.casefold(): term for term in terms}
     pattern = _pattern(known.values())
     for block in _blocks(_parser(book), text, 1):
@@ -71,7 +72,7 @@ def uses(book: Book, text: str, terms: Iterable[str]) -> Iterator[Use]:
 
 
 def unlinked(book: Book, text: str, terms: Iterable[str]) -> list[Use]:
-    """For each term that a page uses before linking it, its first mention."""
+    """The first mention of each term that a page uses before linking it."""
     first: dict[str, Use] = {}
     for use in uses(book, text, terms):
         first.setdefault(use.term, use)
@@ -85,7 +86,7 @@ def _parser(book: Book) -> MarkdownIt:
 
 
 def _blocks(parser: MarkdownIt, text: str, first: int, *, prose: bool = True) -> Iterator[_Block]:
-    """The blocks of a text that starts at line `first`, including those in directives."""
+    """The blocks in a text that starts at line `first`, including those in directives."""
     until = ""
     for token in parser.parse(text):
         line = first + (token.map[0] if token.map else 0)
@@ -104,7 +105,7 @@ def _blocks(parser: MarkdownIt, text: str, first: int, *, prose: bool = True) ->
 
 
 def _flat(tokens: Iterable[Token]) -> tuple[str, list[str]]:
-    """The text of inline tokens, and the terms that they link to."""
+    """The text of inline tokens, and the terms they link to."""
     parts, links, inside = [], [], 0
     for token in tokens:
         inside += token.nesting if token.type in ("link_open", "link_close") else 0

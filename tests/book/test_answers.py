@@ -54,7 +54,7 @@ Answer = dict[str, Any]
 
 
 def candidates(found: dict) -> Iterator[Answer]:
-    """Answers of all kinds: right ones, every mistake, near misses, and random ones."""
+    """All kinds of answers: correct ones, every mistake, near misses, and random ones."""
     yield (right := right_answer(found))
     rng = np.random.default_rng(0)
     for step in found["steps"]:

@@ -57,7 +57,7 @@ def test_public_modules_are_found() -> None:
 
 
 def public_objects() -> Iterator[tuple[str, object]]:
-    """The functions and classes that the modules list as public, without constants."""
+    """The functions and classes (but not the constants) that the modules list as public."""
     for name in public_modules():
         module = importlib.import_module(name)
         for public in module.__all__:

@@ -1,4 +1,4 @@
-"""The arcs in the graph of prerequisites."""
+"""The arcs in the prerequisite graph."""
 
 import re
 

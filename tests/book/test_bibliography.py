@@ -1,4 +1,4 @@
-"""Every work in the bibliography is cited, and all entries have the same form."""
+"""Every work in the bibliography is cited, and all entries have the same format."""
 
 import re
 

@@ -26,7 +26,7 @@ def test_a_chapter_opens_as_a_notebook_on_binder(book: Book, tmp_path: Path) -> 
 
 
 # Files that repo2docker uses instead of environment.yml or in addition to it: any of them would
-# change the image. Checked against `repo2docker --no-build --debug .` of version 2026.4.0.
+# change the image. Checked with `repo2docker --no-build --debug .`, version 2026.4.0.
 ELSEWHERE = ["binder", ".binder", "Dockerfile", "repo2docker_config.py", "start", "apt.txt"]
 ELSEWHERE += ["Project.toml", "JuliaProject.toml", "REQUIRE", "default.nix", "runtime.txt"]
 ELSEWHERE += ["install.R", "DESCRIPTION", "Pipfile", "Pipfile.lock", "requirements.txt", "setup.py"]

@@ -1,4 +1,4 @@
-"""The book as a whole: its pages, its references, and the messages when they disagree."""
+"""The book as a whole: its pages, its references, and the messages you get when they disagree."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_every_page_has_a_description(book: Book) -> None:
         front = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else {}
         description = front.get("myst", {}).get("html_meta", {}).get("description", "")
         assert SHORTEST_DESCRIPTION <= len(description) <= LONGEST_DESCRIPTION, (
-            f"{name}: description of {len(description)} characters"
+            f"{name}: the description has {len(description)} characters"
         )
 
 

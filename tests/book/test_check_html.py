@@ -1,4 +1,4 @@
-"""The check of built pages: it must find each fault, and pass a page without faults."""
+"""The check for built pages must find each fault, and pass a page without any."""
 
 from pathlib import Path
 

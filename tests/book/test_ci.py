@@ -1,4 +1,4 @@
-"""What CI runs: the steps in order, and then a table of their times, even if one fails."""
+"""What CI runs: the steps in order, and then a table of how long each took, even if one fails."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The box "Going deeper" contains everything between its marks; an unpaired mark is an error."""
+"""The "Going deeper" box contains everything between its markers; an unpaired one is an error."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_bare_import_reaches_everything(small: SmallBook, statement: str) -> N
 
 
 def test_modules_found_by_reading_are_those_that_python_loads(book: Book) -> None:
-    """Run a chapter's imports for real: the digest must not miss any module of lnbook."""
+    """Run a chapter's imports for real: the digest must not miss any lnbook module."""
     chapter = next(c for c in book.chapters if c.name == "formula/step-by-step")
     imports = [
         line

@@ -48,7 +48,7 @@ def built(pages: Path) -> list[tuple[str, str]]:
     """Build the pages, and return the text and target of each link in the list."""
     out = pages.parent / "html"
     configuration = {"extensions": ["sphinx_exercise", "bookbuild.sphinx.exercise_list"]}
-    with docutils_namespace():  # undoes, after the build, what extensions register
+    with docutils_namespace():  # at the end, undoes what extensions register
         app = Sphinx(
             str(pages), None, str(out), str(out / "trees"), "html", configuration, status=None
         )

@@ -117,7 +117,7 @@ def test_the_pages_have_the_shades() -> None:
 
 
 def repaint(small: SmallBook, old: str, new: str) -> str:
-    """Change the palette of a book, and return the digest of its chapter."""
+    """Change a book's palette, and return its chapter's digest."""
     path = small.book.package / "notebook" / "palette.toml"
     text = path.read_text()
     assert old in text

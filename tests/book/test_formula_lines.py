@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup, Tag
 from bookbuild.sphinx.math import Renderer
 
 OPTIONS = {"displayMode": True, "throwOnError": True, "strict": "ignore"}
-# Spaces that KaTeX puts into the text of a formula
+# Spaces that KaTeX puts into a formula's text
 EMPTY = dict.fromkeys(map(ord, "\u200b \u00a0"))
 
 

@@ -155,7 +155,7 @@ def figure(svg: str) -> Figure:
 
 
 def drawn(content: str, size: int = 20) -> np.ndarray:
-    """A drawing of 20 by 20 points on white, with one pixel per point."""
+    """A 20-by-20-point drawing on white, with one pixel per point."""
     head = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     svg = f'<svg {head} viewBox="0 0 {size} {size}">{content}</svg>'
     with Image.open(io.BytesIO(raster.png(svg, raster.POINTS, "#ffffff"))) as image:
@@ -163,7 +163,7 @@ def drawn(content: str, size: int = 20) -> np.ndarray:
 
 
 def filled(array: np.ndarray, color: tuple[int, int, int]) -> tuple[slice, slice] | None:
-    """The rows and columns of whatever has this color, which must be one filled rectangle."""
+    """The rows and columns that this color covers; it must fill a single rectangle."""
     rows, columns = np.nonzero((array == color).all(axis=-1))
     if not len(rows):
         return None
@@ -173,7 +173,7 @@ def filled(array: np.ndarray, color: tuple[int, int, int]) -> tuple[slice, slice
 
 
 def test_a_thin_bar_of_a_letter_is_drawn() -> None:
-    bar = "M 2 4 L 12 4 L 12 4.4 L 2 4.4 z"  # less than half a pixel high, from a pixel's edge
+    bar = "M 2 4 L 12 4 L 12 4.4 L 2 4.4 z"  # under half a pixel high, starting at a pixel's edge
     dark = 255 - drawn(f'<path d="{bar}" style="fill: #000000"/>')[..., 0].astype(int)
     assert dark[:, 2:12].sum(axis=0) == pytest.approx(np.full(10, 0.4 * 255), abs=8)
 

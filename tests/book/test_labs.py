@@ -1,4 +1,4 @@
-"""The lab sheets: the notebooks that readers download, and their grades."""
+"""Lab sheets: the notebooks that readers download, and how they're graded."""
 
 import csv
 from copy import deepcopy
@@ -32,7 +32,7 @@ def starter(name: str) -> NotebookNode:
 
 
 def graded(notebook: NotebookNode, tmp_path: Path, *, only: str = "") -> dict[str, float]:
-    """The points that a notebook earns, without the cells after the given check."""
+    """The points that a notebook earns, ignoring any cells after the given check."""
     if only:
         names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
         notebook = deepcopy(notebook)
@@ -114,7 +114,7 @@ def backward(dy, x, gamma, eps):
     xhat = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + eps)
     return gamma * dy, (dy * xhat).sum(0), dy.sum(0)
 """
-# Two right answers: PyTorch warns about the first, and NumPy about the second
+# Two correct answers: PyTorch warns about the first, and NumPy about the second
 HALF = """
 def layer_norm_half(x, weight, bias, eps):
     x, weight, bias = (torch.tensor(v, dtype=torch.float32) for v in (x, weight, bias))
@@ -170,7 +170,7 @@ def test_an_answer_earns_its_points(
     assert set(earned.values()) <= {0}
 
 
-# The grader, on a separate notebook
+# The grader, run on a separate notebook
 
 
 def check(name: str, points: float, source: str) -> NotebookNode:

@@ -1,4 +1,4 @@
-"""Code and signatures are written with fewer elements, and look the same."""
+"""Code and signatures use fewer elements, but look the same."""
 
 from bs4 import BeautifulSoup
 from sphinx.highlighting import PygmentsBridge

@@ -1,4 +1,4 @@
-"""What nbval, as called by this project, must notice in a notebook, and what it must ignore."""
+"""What nbval, as this project runs it, must catch in a notebook, and what it must ignore."""
 
 import subprocess
 import sys
@@ -67,7 +67,7 @@ def move_a_line_by_a_hair(cell: NotebookNode) -> None:
     data["image/svg+xml"] = drawing.replace("stroke-width: 2", "stroke-width: 2.0000001")
 
 
-# The cells of a notebook, how each one's reference is changed, and whether nbval must notice.
+# A notebook's cells, how each one's reference is changed, and whether nbval should catch it.
 CASES: list[tuple[str, Callable[[NotebookNode], None] | None, bool]] = [
     (f"{SET_UP}set_up().integers(100)", None, False),
     ("print('it is', 42)", None, False),

@@ -15,13 +15,13 @@ from tests.book.small_book import ROOT, SmallBook
 
 NAME = "transformer/one-more"
 COPIED = ("_config.yml", "_toc.yml", "constraints.txt", "environment.yml", "pyproject.toml")
-# The tests of the book that check every chapter.
+# The book tests that check every chapter.
 CHECKS = ("test_book", "test_needs", "test_references", "test_spelling", "test_terms", "test_tree")
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole book with a new chapter and its executed reference."""
+    """A copy of the whole book, with a new chapter and its executed reference."""
     root = tmp_path_factory.mktemp("copy")
     ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
     for folder in ("book", "lnbook", "tests", "bookbuild", "benchmarks"):

@@ -27,7 +27,7 @@ REPOSITORY = "https://github.com/owner/name"
 
 @pytest.fixture(scope="module")
 def site(built: Callable[[], SmallBook]) -> SmallBook:
-    """A small book with two rich chapters, built as a public repository would build it."""
+    """A small book with two rich chapters, built the way a public repository would build it."""
     small = built()
     add_rich_chapter(small)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""From chapter to reference to site: what gets executed when, and what is kept on failure."""
+"""From chapter to reference to site: what gets executed when, and what is kept if a step fails."""
 
 import json
 import re
@@ -263,7 +263,7 @@ def test_every_breakage_turns_the_build_red(built: MakeBook) -> None:
         (small.book.source / f"broken{number}.md").write_text(text.replace(old, new))
         contents += f"  - file: broken{number}\n"
     small.book.toc.write_text(contents)
-    for _ in range(2):  # a second build repeats the warnings of the first
+    for _ in range(2):  # a second build repeats the first one's warnings
         done = small.run("book")
         assert done.returncode == 1
         told = done.stdout + done.stderr

@@ -215,7 +215,7 @@ def test_what_the_other_answers_rest_on() -> None:
 
 
 def questions(**changes: object) -> str:
-    """A file with one question, with some of its values changed."""
+    """A file with a single question; `changes` replace some of its values."""
     options = changes.pop("options", None) or [
         {"says": "1", "why": "It is.", "right": True},
         *({"says": says, "why": "It isn't."} for says in "234"),

@@ -1,4 +1,4 @@
-"""The rule for reading times, which must be the one stated in the text."""
+"""The rule for reading times, which must match the one stated in the text."""
 
 import nbformat
 import pytest

@@ -1,4 +1,4 @@
-"""What makes the comparison of notebooks strict: nbval alone would miss much of this."""
+"""What makes the notebook comparison strict: nbval alone would miss much of this."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -17,7 +17,7 @@ RENEW = "run 'make notebooks', read the differences and commit them"
 pytestmark = pytest.mark.parametrize("chapter", BOOK.notebooks, ids=lambda chapter: chapter.name)
 
 
-stored = cache(read_notebook)  # eight tests read these files of up to a megabyte
+stored = cache(read_notebook)  # eight tests read these files, each up to a megabyte
 
 
 @pytest.fixture

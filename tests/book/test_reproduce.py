@@ -1,4 +1,4 @@
-"""`make reproduce`: what it compares, under which settings, and how it reports differences."""
+"""`make reproduce`: what it compares, with which settings, and how it reports differences."""
 
 import contextlib
 import os

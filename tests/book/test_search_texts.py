@@ -1,4 +1,4 @@
-"""What the search finds on a page, and how it splits words."""
+"""What search finds on a page, and how it splits words."""
 
 import json
 import subprocess

@@ -21,7 +21,7 @@ def figure(d: str, rest: str = "") -> str:
 
 
 def shapes(svg: str) -> list[tuple[list[str], np.ndarray]]:
-    """The commands and the points of each path."""
+    """Each path's commands and points."""
     found = []
     for data, scale in PATH.findall(svg):
         pen = RecordingPen()

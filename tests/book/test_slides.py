@@ -229,7 +229,7 @@ def test_what_is_wrong_is_named(
     assert all(problem.startswith("lecture-1.md:") for problem in found)
 
 
-# ---------- The lectures of this book ----------
+# ---------- This book's lectures ----------
 
 
 @pytest.fixture(scope="module")

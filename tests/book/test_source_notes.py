@@ -14,7 +14,7 @@ SECTIONS = {"000": 20, "001": 8, "002": 13, "003": 7, "004": 7}
 
 
 def rows(book: Book) -> dict[str, list[tuple[str, str]]]:
-    """The rows of each note's table: the section, and where it's taught."""
+    """The rows in each note's table: the section, and where it's taught."""
     text = (book.source / "source-notes.md").read_text(encoding="utf-8")
     found = {}
     for part in re.split(r"^## Note ", text, flags=re.MULTILINE)[1:]:
@@ -37,12 +37,12 @@ def test_every_note_has_its_table(book: Book) -> None:
     assert rows(book).keys() == SECTIONS.keys()
 
 
-# The verdicts of the myths page.
+# The verdicts used on the myths page.
 VERDICTS = ("false", "half", "slip", "open")
 
 
 def entries(book: Book) -> dict[str, tuple[str, str]]:
-    """The heading's slug and the text of each entry on the myths page, by anchor."""
+    """Each entry's heading slug and text on the myths page, keyed by anchor."""
     text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
     parts = re.split(r"^\((myth-[\w-]+)\)=\n### (.*)\n", text, flags=re.MULTILINE)[1:]
     found = {}
@@ -53,7 +53,7 @@ def entries(book: Book) -> dict[str, tuple[str, str]]:
 
 
 def listed(book: Book) -> dict[str, set[str]]:
-    """The verdicts that the page's list of statements gives for each entry, by anchor."""
+    """The verdicts that the page's list of statements gives for each entry, keyed by anchor."""
     text = (book.source / "practice/myths.md").read_text(encoding="utf-8")
     found: dict[str, set[str]] = {}
     for verdicts, anchor in re.findall(

@@ -1,4 +1,4 @@
-"""The spell checker's settings find the mistakes they should, and leave quotes alone."""
+"""With our settings, the spell checker finds the mistakes it should, and leaves quotes alone."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A chapter has one name, which leads to its code, tests and measurements."""
+"""A chapter goes by one name everywhere: in its code, tests and measurements."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ TREES = {
 
 
 def names(book: Book) -> set[str]:
-    """The chapters as folders: `what-is-normalized` becomes `what_is_normalized`."""
+    """The chapters' folder names: `what-is-normalized` becomes `what_is_normalized`."""
     return {chapter.name.replace("-", "_") for chapter in book.chapters}
 
 
@@ -84,7 +84,7 @@ def test_every_measurement_has_its_script() -> None:
 
 
 def imported(source: str) -> Iterator[str]:
-    """The folders of the chapters whose code a source imports."""
+    """The folders of the chapters whose code a source file imports."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -7,12 +7,12 @@ from unittest.mock import patch
 from lnbook.functional import _blocks
 from lnbook.kernels import operators
 
-KERNEL = None  # in place of a size: the compiled kernel, which has no blocks
+KERNEL = None  # used in place of a size: the compiled kernel, which has no blocks
 
 
 @contextmanager
 def blocks_of(size: int | None) -> Iterator[None]:
-    """Inside the `with`, cut into blocks of `size` elements, or use the compiled kernel."""
+    """Inside the `with`, use blocks of `size` elements, or the compiled kernel."""
     without = {"cpu"} if size else set()
     with (
         patch.object(operators, "DEVICES", set()),

@@ -16,7 +16,7 @@ def _text() -> Text:
     return Text("abcd", numbers[:1000], numbers[1000:])
 
 
-TEXT = _text()  # `a` is frequent, and each other letter is determined by the one before
+TEXT = _text()  # `a` is the most frequent letter, and each letter limits what comes next
 
 
 def model(block: type[TransformerBlock] = PreLNBlock, seed: int = 0) -> CausalLanguageModel:

@@ -114,12 +114,12 @@ def compiled(module, kernel, types, constants, num_warps, architecture):
         kernel: its name in that module.
         types: Triton's type for each argument that isn't constant, by name.
         constants: the values of the other arguments; the statistics' dtype is given by name.
-        num_warps: groups of 32 threads per program.
+        num_warps: how many warps (groups of 32 threads) each program has.
         architecture: the GPU's compute capability, for example 90 for an H100.
 
     Returns:
         The PTX (assembly) instructions that load from global memory; the bytes of stack per
-        thread, which are used when registers run out; and the instructions that approximate.
+        thread, which are used when registers run out; and the approximate instructions.
     """
     import importlib
 

@@ -1,10 +1,13 @@
-"""Tests that checkers accept right answers and name known mistakes."""
+"""Tests that checkers accept correct answers and name known mistakes."""
 
 import pytest
 
 
 def expect(verdict, words):
-    """Require a verdict with these words. Right answers get "Correct.", perhaps with more words."""
+    """Require a verdict that contains these words.
+
+    For a correct answer, start `words` with "Correct."; more words may follow.
+    """
     assert verdict.correct == words.startswith("Correct.")
     assert words.removeprefix("Correct.").strip() in verdict.message
 
@@ -13,7 +16,7 @@ def verdict_test(answers):
     """A test that each answer gets its verdict.
 
     Args:
-        answers: for each checker, rows of a few words of the verdict and the arguments that get it.
+        answers: for each checker, rows with a few words from the verdict and the arguments for it.
     """
     rows = [
         pytest.param(check, words, answer, id=f"{check.__name__}-{number}")

@@ -1,9 +1,9 @@
 """Bad input to every public function and class: the call raises an error that says what was given.
 
 Each row of the table is one call: the function, its arguments, the type of error, and the words
-that the message must contain (who was called, what was expected, what was given). An argument has
+that the message must contain (what was called, what was expected, what was given). An argument has
 one row for each check it has to pass. The details of shared checks are tested in `test_check.py`
-and `test_functional.py`, or below in the rows of the first function that uses them.
+and `test_functional.py`, or below in the rows for the first function that uses them.
 
 An `eps` of 0 isn't bad input: PyTorch allows it, and so does lnbook, where a constant row then
 gives NaN. The exception is batch normalization of a training batch, where PyTorch rejects it too.
@@ -878,7 +878,7 @@ TABLE = [
     for line in lines()
 ]
 
-# Public names that can't get bad input, and why.
+# Public names that can't be given bad input, and why.
 NOTHING_TO_REFUSE = {
     "FLOATING_DTYPES": "a constant",
     "HALF_DTYPES": "a constant",

@@ -57,7 +57,7 @@ METHODS = ("apply", "forward", "cell")
 
 
 def public():
-    """Every callable of the core by name; for a class, its own name and each of its methods."""
+    """Every callable in the core, keyed by name; a class is listed along with its methods."""
     found = {f.__name__: f for f in (fused_layer, plain_layer, make_norm, *STEPS.values())}
     for package in (functional, layers, recurrent, transformer):
         found |= {name: getattr(package, name) for name in package.__all__}

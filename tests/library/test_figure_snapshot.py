@@ -1,4 +1,4 @@
-"""The record of a figure: it must change when the visible figure changes, and only then."""
+"""A figure's record must change when the visible figure changes, and only then."""
 
 import json
 from collections.abc import Callable

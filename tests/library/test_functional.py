@@ -258,7 +258,7 @@ def test_the_same_mixtures_of_dtypes_as_pytorch(input_dtype):
 
 X = torch.arange(8.0).reshape(2, 4)
 ONES = torch.ones(4)
-# Arguments of the call, the type of error (PyTorch's as well), and what the message must contain.
+# The call's arguments, the error type (PyTorch raises it, too), and what the message must contain.
 REFUSED_BY_BOTH = [
     ((X.numpy(), (4,)), TypeError, "expected input to be a tensor, but got ndarray"),
     ((None, (4,)), TypeError, "expected input to be a tensor, but got NoneType"),

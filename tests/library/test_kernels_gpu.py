@@ -302,7 +302,7 @@ def test_operators_take_any_shape(interpreted, norm, shape, dims, dtype, has_wei
     assert [t.dtype for t in (y, grads[0])] == [dtype] * 2
 
 
-# Compiled for GPUs of compute capability 8.0 (A100) and 9.0 (H100), which needs no GPU.
+# Compiled for GPUs with compute capability 8.0 (A100) and 9.0 (H100); this needs no GPU.
 
 POINTERS = ["x", "weight", "bias", "y", "grad_output", "grad_input"]
 COMPUTED = ["mean", "rstd", "parts", "rests"]

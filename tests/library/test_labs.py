@@ -1,4 +1,4 @@
-"""The checkers of the labs accept correct answers and recognize common mistakes."""
+"""The checkers for the labs accept correct answers and recognize common mistakes."""
 
 import sys
 import warnings
@@ -362,7 +362,7 @@ def test_a_mistake_is_recognized(verdict: Verdict, told: str) -> None:
     assert told in verdict.message
 
 
-# Right answers that give a warning, which would cost the student all the points in a check cell.
+# Correct answers that give a warning, which would cost the student all the points in a check cell.
 
 
 def half_with_a_warning(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""AdaLayerNorm: numbers, gradients, shapes of conditions, dtypes, initialization."""
+"""AdaLayerNorm: numbers, gradients, condition shapes, dtypes, initialization."""
 
 import numpy as np
 import pytest

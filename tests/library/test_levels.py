@@ -1,4 +1,4 @@
-"""The levels of lnbook: a module imports only from its own level and the ones below it."""
+"""lnbook's levels: a module imports only from its own level and the ones below it."""
 
 import ast
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def part(path: Path) -> str:
 
 
 def imported(source: str) -> Iterator[str]:
-    """The first name under lnbook of everything that a source imports."""
+    """For everything that a source file imports from lnbook, the first name below `lnbook`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

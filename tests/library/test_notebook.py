@@ -1,4 +1,4 @@
-"""The first cell of every chapter: the same numbers, one thread, deterministic drawings."""
+"""Every chapter's first cell ensures the same numbers, one thread and deterministic drawings."""
 
 import io
 import os

@@ -12,7 +12,7 @@ from torch.nn.functional import layer_norm as torch_layer_norm
 from lnbook import reference
 from tests.helpers.differences import central_difference
 
-# Shape of the input, and how many of its last dimensions are normalized.
+# The input's shape, and how many of its trailing dimensions are normalized.
 CASES = [
     ((5,), 1),
     ((4, 6), 1),

@@ -1,4 +1,4 @@
-"""The arguments of every function of the reference: defaults, lists, missing arguments."""
+"""The arguments of every function in the reference: defaults, lists, missing arguments."""
 
 import inspect
 
@@ -37,7 +37,7 @@ CALLS = WITH_CHANNELS | WITH_ROWS
 
 
 def parameters(name):
-    """A function's optional arrays by keyword, with random values."""
+    """A function's optional array arguments, with random values, keyed by name."""
     known = inspect.signature(FUNCTIONS[name]).parameters
     rng, size = np.random.default_rng(0), (2,) if name in WITH_CHANNELS else (3,)
     optional = [key for key in MISSING if key in known and known[key].default is None]

@@ -1,4 +1,4 @@
-"""The NumPy references of RMS, batch, group and instance norm, and the spectra of Jacobians."""
+"""The NumPy references for RMS, batch, group and instance norm, and the spectra of Jacobians."""
 
 import numpy as np
 import pytest

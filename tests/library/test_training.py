@@ -1,4 +1,4 @@
-"""The training loop, checked against a written-out one; batches, initial values and schedules."""
+"""The training loop, checked against an explicit one; batches, initial values and schedules."""
 
 import io
 import sys

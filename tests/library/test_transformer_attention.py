@@ -61,7 +61,7 @@ def as_added(mask):
 
 
 def numpy_attention(layer, x, attn_mask=None, key_padding_mask=None):
-    """Return output and weights in NumPy, one sequence and one head at a time."""
+    """Compute output and weights in NumPy, one sequence and one head at a time."""
     state = {name: value.detach().numpy() for name, value in layer.state_dict().items()}
     width = D // HEADS
     outputs, weights = [], []
@@ -347,7 +347,7 @@ def test_dropout_acts_on_the_weights_in_training_only():
     np.testing.assert_allclose(layer(x).detach(), numpy_attention(layer, x)[0], atol=1e-12)
 
 
-# Forms of input
+# Kinds of input
 
 
 @pytest.mark.parametrize("need_weights", [False, True])

@@ -202,7 +202,7 @@ def numpy_norm(block, name, x):
 
 
 def numpy_attention(block, x, hidden):
-    """Return attention in NumPy, for all heads of all sequences at once; `hidden` is (N, L, L)."""
+    """Compute attention in NumPy, for all heads of all sequences at once; `hidden` is (N, L, L)."""
     state = {name: value.numpy() for name, value in block.self_attn.state_dict().items()}
     joint = x @ state["in_proj_weight"].T + state["in_proj_bias"]
     query, key, value = joint.reshape(N, L, 3, HEADS, -1).transpose(2, 0, 3, 1, 4)

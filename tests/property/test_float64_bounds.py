@@ -1,7 +1,7 @@
 """How far each norm may be from the same norm in float64, forward and backward.
 
 Every norm here is the reference applied to its own groups of values: a row, a group of channels,
-a channel of a sample, or a channel of the batch. That's the oracle, and the bounds are made from
+a channel of a sample, or a channel of the batch. That's the oracle, and the bounds are based on
 it: with n values in a group, r its reciprocal deviation, and u half a unit in the last place,
 
     y       K u |gamma| max|xhat|                 and a last rounding
@@ -50,7 +50,7 @@ def constant_of(n: int) -> float:
 
 
 class Norm(NamedTuple):
-    """A norm of tensors `(N, C, *)`.
+    """A norm for tensors of shape `(N, C, *)`.
 
     Attributes:
         call: a function of input, weight, bias (None for a root mean square) and eps.
@@ -58,7 +58,7 @@ class Norm(NamedTuple):
             in which each row is a group.
         by_feature: whether weight and bias have the shape `(C, *)` rather than `(C,)`.
         centered: whether a mean is subtracted.
-        least: how many values a group needs.
+        least: the fewest values that a group may have.
         dimensions: how many dimensions the input may have.
         kernel: whether it's PyTorch's kernel.
     """
@@ -175,7 +175,7 @@ def shapes(draw: Any, norm: Norm, least_batch: int = 0, widest: int = 6) -> tupl
 
 @st.composite
 def leading(draw: Any, norm: Norm, rows: int) -> tuple[int, ...]:
-    """Draw the dimensions in front of the normalized ones, which hold this many rows."""
+    """Draw the dimensions before the normalized ones, which hold this many rows."""
     possible = [(rows,)]
     if norm.by_feature:
         possible += [(1, rows), (rows, 1), *[(2, rows // 2)] * (rows % 2 == 0), *[()] * (rows == 1)]
@@ -358,7 +358,7 @@ def test_what_is_not_finite_or_overflows_makes_its_own_group_nan_and_no_other(
     # The square of 1e30 overflows only in float32. A centered group of one value is 0.
     overflows = math.isfinite(bad) and dtype == torch.float32
     if not math.isfinite(bad) or (overflows and (flat[1] > 1 or not norm.centered)):
-        # PyTorch's kernel of LayerNorm may give 0 for what overflows.
+        # PyTorch's LayerNorm kernel may give 0 where something overflows.
         assert bool(ours[touched].isnan().all()) or (norm.kernel and math.isfinite(bad))
     elif not overflows:
         assert bool(ours.isfinite().all())
@@ -402,7 +402,7 @@ def test_subnormal_numbers_are_numbers(data: Any, name: str, dtype: torch.dtype,
     exact = exactly(norm, tensors, 1e-5, norm.kernel or dtype == torch.float64)
     y = norm.call(*tensors[:2], tensors[2] if norm.centered else None, 1e-5)
     factor = constant_of(norm.groups(shape)[1][1])
-    # The differences may themselves be below the smallest number of the dtype used for computing.
+    # The differences may themselves be below the smallest number in the dtype used for computing.
     least = torch.finfo(torch.float32).smallest_normal * 1e-5**-0.5
     assert_within(y, exact.y, exact.y_size + least / 2.0**-24, factor)
 

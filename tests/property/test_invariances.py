@@ -1,4 +1,4 @@
-"""The identities and invariances that the course proves, on random numbers, in float64.
+"""Checks the identities and invariances that the course proves, on random float64 numbers.
 
 `LAYER_NORMS` and `RMS_NORMS` are the ways in which lnbook computes each norm; where the course says
 that a norm lacks an invariance, that's tested, too.

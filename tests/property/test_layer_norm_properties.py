@@ -22,7 +22,7 @@ full_dtypes = st.sampled_from([torch.float32, torch.float64])
 
 @st.composite
 def problems(draw, least_size=1):
-    """Draw an input of 1 to 5 dimensions, weight, bias and upstream gradient, all float64.
+    """Draw an input with 1 to 5 dimensions, weight, bias and upstream gradient, all float64.
 
     Rows differ in scale and in offset; the numbers themselves come from a drawn seed.
     """

@@ -1,4 +1,4 @@
-"""What holds for transformer blocks of any shape and mask: a search for counterexamples."""
+"""What holds for transformer blocks with any shape and mask: a search for counterexamples."""
 
 import math
 

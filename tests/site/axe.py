@@ -51,7 +51,7 @@ def script() -> str:
 def violations(
     page: Page, axe: str, rules: list[str] | None = None, *, within: str | None = None
 ) -> list[dict[str, Any]]:
-    """What axe finds on a page, or within some elements of it, with some or all rules."""
+    """What axe finds on a page, or within some of its elements, with some or all rules."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
     return page.evaluate(RUN, [rules, within])  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
-"""Fixtures: the built site, over http and from files, and a browser that reaches no other host.
+"""Fixtures: the built site, over http and from files, and a browser that can't reach other hosts.
 
-The tests of the PDF and the reading marks build their own small book instead.
+The tests for the PDF and the reading marks build their own small book instead.
 """
 
 import json
@@ -29,9 +29,9 @@ expect.set_options(timeout=PATIENCE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--lighthouse-runs", type=int, default=1, help="the median of them counts")
+    parser.addoption("--lighthouse-runs", type=int, default=1, help="the median counts")
     parser.addoption(
-        "--lighthouse-sample", action="store_true", help="mark the pages of pages.SAMPLE only"
+        "--lighthouse-sample", action="store_true", help="score only the pages in pages.SAMPLE"
     )
 
 
@@ -45,14 +45,14 @@ def html() -> Path:
 
 @pytest.fixture(scope="session")
 def site(html: Path) -> Iterator[str]:
-    """The URL of the site, served as a web host would serve it."""
+    """The site's URL, served the way a web host would serve it."""
     with serve(html) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def files(html: Path) -> str:
-    """The site's URL as files, without a server."""
+    """The file:// URL of the site's folder, which needs no server."""
     return f"{html.as_uri()}/"
 
 
@@ -82,7 +82,7 @@ def record() -> Callable[[str, str, dict[str, Any]], None]:
 
 @pytest.fixture
 def open_page(browser: Browser, site: str, files: str) -> Iterator[OpenPage]:
-    """Opens a page of the site; fails at the end if anything went wrong on it."""
+    """Opens a page on the site; fails at the end if anything went wrong on it."""
     seen: list[Visit] = []
     with ExitStack() as stack:
 

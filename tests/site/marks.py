@@ -28,7 +28,7 @@ class Verdict:
     Attributes:
         marks: the median of each score.
         index: the lowest `benchmarkIndex` of all runs.
-        faults: for each score that is too low and counts, the score and what cost points.
+        faults: for each score that counts and is too low, the score and which audits cost points.
         note: one line about a performance score that's too low but doesn't count.
     """
 

@@ -1,10 +1,10 @@
-"""The pages of the site to test: those in the table of contents, and those Sphinx generates."""
+"""The site pages to test: those in the table of contents, and those Sphinx generates."""
 
 from tests.helpers.this_book import BOOK
 
 PAGES = [*BOOK.pages, "search"]
 CHAPTERS = [chapter.name for chapter in BOOK.chapters]
-FIGURES = {  # the live figures of each page
+FIGURES = {  # the live figures on each page
     "index": ("steps",),
     "playground": ("norm", "family", "sphere"),
     "formula/step-by-step": ("steps",),

@@ -1,4 +1,4 @@
-"""Prints the measurements of the site's checks, page by page: `python -m tests.site.report`."""
+"""Prints what the site's checks measured, page by page: `python -m tests.site.report`."""
 
 import json
 from pathlib import Path

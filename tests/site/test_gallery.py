@@ -18,7 +18,7 @@ LIGHT = "//img[contains(concat(' ', @class, ' '), ' ln-light ')]/@src"
 
 
 def images(path: Path, inside: str) -> list[str]:
-    """The figures inside an element of a page; BeautifulSoup would take seconds for all pages."""
+    """The figures inside an element on a page; BeautifulSoup would take seconds for all pages."""
     return [str(source) for source in lxml.html.parse(path).xpath(inside + LIGHT)]
 
 

@@ -1,4 +1,4 @@
-"""The map of the course, the decision guide and the filter of claims, with and without scripts."""
+"""The course map, the decision guide and the claims filter, with and without scripts."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def needed(book: Book, name: str) -> set[str]:
     return {page for pages in needs(chapter) for page in pages}
 
 
-# The map
+# The course map
 
 
 def test_every_chapter_is_on_the_map_with_a_drawing_of_its_own(html: Path) -> None:

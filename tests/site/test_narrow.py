@@ -85,7 +85,7 @@ def test_on_a_phone(browser: Browser, site: str, name: str, axe_script: str) -> 
         page = seen.page
         expect(page.locator(LIVE)).to_have_count(len(FIGURES.get(name, ())))
         shift = layout_shift(page)
-        seen.lay_out()  # axe takes estimated sizes for real ones, and reports overlaps
+        seen.lay_out()  # axe mistakes estimated sizes for real ones, and reports overlaps
         faults = [*too_wide(page), *axe.broken_rules(seen, axe_script)]
         faults += page.evaluate(STICKING_OUT, [LIVE, PHONE])
         switch_to(page, "light")

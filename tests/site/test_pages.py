@@ -43,7 +43,7 @@ UNSIZED = """() => [...document.querySelectorAll("article img")]
 
 
 def weight(html: Path, loaded: set[str]) -> int:
-    """The bytes that a host sends for the files of a page."""
+    """The bytes that a host sends for a page's files."""
     paths = [html / (name or "index.html") for name in loaded]
     return sum(
         len(compressed(path)) if path.suffix in COMPRESSED else path.stat().st_size

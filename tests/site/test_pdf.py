@@ -1,4 +1,4 @@
-"""The printed book: all pages joined into one, and faults that the PDF check finds."""
+"""The printed book: all pages joined into one, and the faults that the PDF check finds."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The playground computes what lnbook computes, and works with pointer, keys and screen readers."""
+"""The playground computes what lnbook does, and works with a pointer, keyboard or screen reader."""
 
 import itertools
 import json
@@ -176,7 +176,7 @@ def test_a_pointer_drags_a_feature(open_page: OpenPage, width: int, name: str, v
 
 
 def swipe(page: Page, x: float, y: float, by: tuple[float, float]) -> None:
-    """Send the browser the events of a finger that touches the screen, moves and lifts."""
+    """Send the browser the events for a finger that touches the screen, moves and lifts."""
     device = page.context.new_cdp_session(page)
 
     def tell(kind: str, *places: dict[str, float]) -> None:
@@ -432,7 +432,7 @@ def test_a_wrong_guess_is_told_the_answer(open_page: OpenPage) -> None:
     expect(root.locator(".ln-tour-count")).to_have_text("Question 1 of 6")
 
 
-# The formula in steps
+# The formula, step by step
 
 
 def check_steps(root: Locator) -> dict[str, Any]:
@@ -448,7 +448,7 @@ def check_steps(root: Locator) -> dict[str, Any]:
 
 
 def lit(root: Locator) -> set[str]:
-    """The highlighted symbols of the formula."""
+    """The highlighted symbols in the formula."""
     names = "(all) => all.map((e) => /ln-step-(?!symbol|group)(\\w+)/.exec(e.className)[1])"
     return set(root.locator(".ln-step-line:not(.ln-step-numbers) .ln-lit").evaluate_all(names))
 

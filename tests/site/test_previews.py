@@ -81,7 +81,7 @@ def test_the_focus_opens_a_card_and_escape_closes_it(browser: Browser, site: str
     with visit(browser, site, f"{CHAPTER}.html") as seen:
         page = seen.page
         link = link_to(page, 'a[href*="#term-"]')
-        page.keyboard.press("Shift")  # to show that the reader uses the keyboard
+        page.keyboard.press("Shift")  # to show that the reader is using the keyboard
         link.focus()
         expect(page.locator(CARD)).to_be_visible()
         page.keyboard.press("Escape")

@@ -1,4 +1,4 @@
-"""The search: what it finds first, and its use with a keyboard, a pointer and a phone."""
+"""Search: what it finds first, and how it works with a keyboard, a pointer or a phone."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The teacher's page: the graph of prerequisites, and the questions to answer."""
+"""The teacher's page: the prerequisite graph, and the questions to answer."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What scripts that time code share: refusing a busy machine, and naming the processor."""
+"""What all timing scripts do: refuse to run on a busy machine, and name the processor."""
 
 import pytest
 

@@ -72,7 +72,7 @@ def test_at_start_agrees_with_the_layers_of_pytorch(setting: str, norm_first: bo
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_theorem_s_stack_takes_plain_means(norm_first: bool) -> None:
-    """The forward pass, written with NumPy from the paper's equations."""
+    """The forward pass, written in NumPy from the paper's equations."""
     width, depth, seed = 8, 3, 5
     rng = np.random.default_rng(seed)
     x, _, _ = data(rng, width)
@@ -165,7 +165,7 @@ def test_alike_common_and_factors() -> None:
 
 
 def test_a_norm_takes_what_its_branch_gives() -> None:
-    """In the theorem's setting, the feed-forward factor is sqrt(3/2), and its norm's sqrt(2/3)."""
+    """In the theorem's setting, the feed-forward factor is sqrt(3/2); its norm's is sqrt(2/3)."""
     runs = [at_start(PostLNBlock, 12, seed=seed) for seed in range(3)]
     _, _, feed, norm = np.exp(np.mean([np.log(run.factors) for run in runs], axis=(0, 1)))
     assert feed == pytest.approx(1.5**0.5, rel=0.03)

@@ -1,4 +1,4 @@
-"""Figures of all chapters: which inputs they reject, and what their snapshots can't show.
+"""The figures in all chapters: which inputs they reject, and what their snapshots can't show.
 
 Other tests check that a figure shows the numbers it's given: the example in each function's
 docstring, and the snapshots in the chapters' references, which nbval compares.
@@ -244,7 +244,7 @@ OPTIONS = {variants.losses: {"worst": 4.0, "label": "loss"}, lstm_training.curve
 
 
 def public() -> dict[str, Callable[..., Figure]]:
-    """Every function that draws, by its full name."""
+    """Every drawing function, keyed by its full name."""
     paths = [*CHAPTERS.glob("*/*/figures.py"), *CHAPTERS.glob("shared/*figures.py")]
     parts = (path.relative_to(CHAPTERS).with_suffix("").parts for path in paths)
     modules = [importlib.import_module(".".join(("lnbook.chapters", *names))) for names in parts]
@@ -255,7 +255,7 @@ def test_every_figure_that_refuses_something_is_in_the_table() -> None:
     tried = {draw for draw, _, _ in REFUSED}
     refusing = [draw for draw in public().values() if "Raises:" in (draw.__doc__ or "")]
     assert len(refusing) > 30
-    assert not [d.__name__ for d in refusing if d not in tried], "give it a row in REFUSED"
+    assert not [d.__name__ for d in refusing if d not in tried], "add a row for it to REFUSED"
 
 
 @pytest.mark.parametrize(("draw", "arguments", "words"), REFUSED)

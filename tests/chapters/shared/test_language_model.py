@@ -1,4 +1,4 @@
-"""The experiments with language models: what they measure; the results depend only on the seed."""
+"""The language model experiments measure what they claim to, and depend only on the seed."""
 
 import itertools
 import math

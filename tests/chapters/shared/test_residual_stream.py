@@ -41,6 +41,6 @@ def test_branch_size_sees_the_activation_and_the_seed() -> None:
     relu, gelu = (residual_stream.branch_size(PostLNBlock, name, 1) for name in ("relu", "gelu"))
     assert relu > gelu > 0
     assert relu != residual_stream.branch_size(PostLNBlock, "relu", 2)
-    # ReLU halves the mean square of a normal row. Each of Xavier's matrices multiplies it by the
-    # number of its inputs times the variance of its weights, 2 / (64 + 256).
+    # ReLU halves the mean square of a normal row. Each matrix with Xavier initialization
+    # multiplies it by the number of inputs times the variance of the weights, 2 / (64 + 256).
     assert relu == pytest.approx(math.sqrt(0.5 * 64 * 256) * 2 / (64 + 256), rel=0.2)

@@ -1,4 +1,4 @@
-"""Training side by side equals training one by one, and results depend only on the seed."""
+"""Networks trained side by side match those trained alone; results depend only on the seed."""
 
 import numpy as np
 import pytest

@@ -58,7 +58,7 @@ def recalibrate(model, batches, *, reset=True, momentum=None, mode=True, back=Tr
 
 
 def test_recalibrate_expects_the_plain_means() -> None:
-    """Computes the statistics of the first layer with NumPy."""
+    """Computes the first layer's statistics with NumPy."""
     model, batches = exercises._recalibrate_case()
     means = np.mean([batch.numpy().mean(axis=0) for batch in batches], axis=0)
     variances = np.mean([batch.numpy().var(axis=0, ddof=1) for batch in batches], axis=0)

@@ -82,7 +82,7 @@ CALLS = iter(range(99))
 
 
 def with_parameters(**made: Callable[[int], Tensor]) -> type[nn.Module]:
-    """A module that makes these parameters from the number of channels, and has no `forward`."""
+    """A module without `forward` that creates these parameters from the number of channels."""
 
     def init(self, channels: int, eps: float = 1e-5) -> None:
         nn.Module.__init__(self)
@@ -109,7 +109,7 @@ class Inherits(nn.LayerNorm):
 
 
 def returning(change: Callable[[Pixelwise, Tensor, Tensor], object]) -> type[nn.Module]:
-    """A module that returns `change(layer, x, y)`, where y is right."""
+    """A module that returns `change(layer, x, y)`, where y is correct."""
 
     def forward(layer: Pixelwise, x: Tensor) -> object:
         return change(layer, x, Pixelwise.forward(layer, x))

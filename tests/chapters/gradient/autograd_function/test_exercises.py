@@ -13,7 +13,7 @@ def features(shape):
 
 
 def rms_norm(change=lambda gradients, dy: gradients, saves_root=False):
-    """Return the right function, with `change` applied to its gradients."""
+    """Return the correct function, with `change` applied to its gradients."""
 
     def root(x, shape, eps):
         return (x.square().mean(features(shape), keepdim=True) + eps).rsqrt()

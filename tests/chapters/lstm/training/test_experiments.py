@@ -1,4 +1,4 @@
-"""The experiments with LSTMs: the tasks, the measurements over time, and the seeds."""
+"""The LSTM experiments: the tasks, the measurements over time, and the seeds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The checkers on GPU kernels accept correct answers and recognize known mistakes."""
+"""The checkers for GPU kernels accept correct answers and recognize known mistakes."""
 
 import importlib.util
 import math
@@ -82,7 +82,7 @@ LOAD = "values = tl.load(x + row * WIDTH + columns, mask=inside, other=0.0)"
 CENTERED = f"{LOAD}\n    values = tl.where(inside, values - tl.sum(values) / WIDTH, 0.0)"
 
 
-# A few words of the verdict, and how the answer differs from the right one.
+# A few words from the verdict, and how the answer differs from the correct one.
 KERNELS = [
     ("Correct.", "", ""),
     ("put `@triton.jit` above", "check_rms_kernel(kernel)", "check_rms_kernel(plain)"),

@@ -1,4 +1,4 @@
-"""The experiments on GPU kernels."""
+"""The GPU kernel experiments."""
 
 import importlib.util
 import json

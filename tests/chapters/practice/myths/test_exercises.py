@@ -1,4 +1,4 @@
-"""The checkers on myths about LayerNorm accept correct answers and recognize known mistakes."""
+"""The checkers for LayerNorm myths accept correct answers and recognize known mistakes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The experiment on weight decay: the right parameters decay, and runs can be compared."""
+"""The weight decay experiment: the right parameters decay, and runs can be compared."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The checkers on speed accept correct answers and recognize known mistakes."""
+"""The checkers for the chapter on speed accept correct answers and recognize known mistakes."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""The experiments on speed: counts are right, and all versions compute the same results."""
+"""The speed experiments: counts are right, and all versions compute the same results."""
 
 from collections.abc import Callable
 

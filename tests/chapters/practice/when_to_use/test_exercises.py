@@ -1,4 +1,4 @@
-"""The checkers on when to use LayerNorm accept correct answers and recognize known mistakes."""
+"""The chapter's checkers accept correct answers and recognize known mistakes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The checkers of "Why normalize?" accept correct answers and recognize known mistakes."""
+"""The checkers for "Why normalize?" accept correct answers and recognize known mistakes."""
 
 import math
 

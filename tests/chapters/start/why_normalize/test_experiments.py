@@ -1,4 +1,4 @@
-"""The experiments of "Why normalize?" match PyTorch's layers and depend only on their seeds."""
+"""The experiments in "Why normalize?" match PyTorch's layers and depend only on their seeds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The figures of "Why normalize?" show what they're given."""
+"""The figures in "Why normalize?" show what they're given."""
 
 import pytest
 from matplotlib.colors import to_hex
@@ -16,4 +16,4 @@ def test_a_disk_shows_a_share_and_only_a_full_one_has_a_ring() -> None:
     assert quarter.radius / full.radius == pytest.approx(0.5)
     assert to_hex(full.get_edgecolor()) == INK.lower()
     assert to_hex(quarter.get_edgecolor(), keep_alpha=True).endswith("00")
-    assert [line.get_marker() for line in axes.lines] == ["x"]  # nothing was learned at the first
+    assert [line.get_marker() for line in axes.lines] == ["x"]  # at 0.1, nothing was learned

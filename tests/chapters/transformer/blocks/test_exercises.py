@@ -17,7 +17,7 @@ TORCH_LAYER = partial(nn.TransformerEncoderLayer, batch_first=True)
 
 
 def silent_stacks():
-    """The exercise's token after six of PyTorch's layers whose branches write 0."""
+    """The exercise's token after six PyTorch layers whose branches write 0."""
     for norm_first, final in ((False, False), (True, False), (True, True)):
         layer = TORCH_LAYER(4, 1, 4, 0.0, norm_first=norm_first, layer_norm_eps=0.0).double()
         for part in (layer.self_attn.out_proj, layer.linear2):

@@ -25,7 +25,7 @@ def test_only_padding_right() -> None:
 
 
 def share_by_search(mean, std):
-    """The share of real tokens among 1000 positions that gives the largest variance."""
+    """The fraction of real tokens, out of 1000 positions, that gives the largest variance."""
 
     def variance(count):
         feature = mean + std * np.tile([1.0, -1.0], count // 2)
@@ -46,7 +46,7 @@ def test_padded_variance_matches_padding() -> None:
 
 
 def moves(layer, x, places=range(1, 6), at=slice(None), by=None, tolerance=1e-9):
-    """Whether an earlier output (or some of them) changes when a token is replaced or moved."""
+    """Whether an earlier output changes when a token is replaced or moved; `at` selects outputs."""
     for place in places:
         changed = x.copy()
         changed[place] = np.sin(np.arange(4) + place) if by is None else x[place] + by

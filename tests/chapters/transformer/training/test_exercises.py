@@ -47,7 +47,7 @@ def shares(S: float, a: float, k: int, restore: bool) -> float:  # noqa: N803
     h[:, 0] = S**0.5 * np.array([1, -1, 1, -1])
     h[:, 1] = (1 - S) ** 0.5
     for block in range(k):
-        h[:, block + 2] += a**0.5  # orthogonal to everything that's there
+        h[:, block + 2] += a**0.5  # orthogonal to everything added so far
         if restore:
             h /= (h**2).sum(1).mean() ** 0.5
     return 1 - (h.mean(0) ** 2).sum() / (h**2).sum(1).mean()

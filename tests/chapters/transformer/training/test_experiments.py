@@ -1,4 +1,4 @@
-"""The experiments with language models measure what they claim to."""
+"""The language model experiments measure what they claim to."""
 
 import numpy as np
 import pytest

@@ -44,7 +44,7 @@ def right(x, attention, feed_forward, norm1, norm2):
 
 
 def by_a_block_of_lnbook(block: type):
-    """An answer that places its norms like this block of lnbook."""
+    """An answer that puts its norms where this lnbook block does."""
 
     def answer(x, attention, feed_forward, norm1, norm2):
         def torched(function):
