@@ -2,13 +2,13 @@
 
 Without NAME, all of them are recorded.
 
-Each script is named after its record and has a function `measure()` that returns the measurements.
+Each script is named after its record and has a `measure()` function that returns the measurements.
 A script that times code sets `PROCESSES`: it runs that many times, a few minutes apart, and the
 records are pooled. How a process got its memory and which cores it runs on can affect times more
 than anything that happens during the run, and the machine's load changes from minute to minute, so
 the spread within one process isn't enough.
 
-A script that needs a special machine has a function `missing()`, which returns what this machine
+A script that needs a special machine has a `missing()` function, which returns what this machine
 lacks, or None.
 """
 

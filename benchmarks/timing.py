@@ -128,8 +128,8 @@ def table(timings: Sequence[Timing]) -> str:
 def conditions() -> dict[str, Any]:
     """Return everything else that affects timings, besides the type of machine.
 
-    That's the model of the processor and the sizes of its caches (on Linux), the allocator, and the
-    load average.
+    That's the processor's model and the sizes of its caches (on Linux), the allocator, and the load
+    average.
     """
     allocator = "settled" if os.environ.get("GLIBC_TUNABLES") == ALLOCATOR else "as it is"
     return {"model": _model(), "caches": _caches(), "allocator": allocator, "load": LOAD}

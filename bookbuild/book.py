@@ -63,7 +63,7 @@ class Book:
 
     @property
     def build(self) -> Path:
-        """The folder for everything that is built."""
+        """The folder for all build output."""
         return self.root / "_build"
 
     @property
@@ -77,7 +77,7 @@ class Book:
 
     @cached_property
     def pages(self) -> tuple[str, ...]:
-        """The names of all pages, in the order of the table of contents.
+        """The names of all pages, in table-of-contents order.
 
         Raises:
             BookError: if the table of contents and the folder disagree.
@@ -107,7 +107,7 @@ class Book:
 
     @cached_property
     def chapters(self) -> tuple[Chapter, ...]:
-        """The pages with code cells, read and checked, in the order of the table of contents.
+        """The pages with code cells, read and checked, in table-of-contents order.
 
         Raises:
             BookError: if a page can't be read or names a kernel that isn't installed.
@@ -151,7 +151,7 @@ class Book:
         """The chapters and labs with these names.
 
         Raises:
-            BookError: if a name isn't the name of a chapter or a lab.
+            BookError: if a name doesn't match any chapter or lab.
         """
         chapters = {chapter.name: chapter for chapter in self.notebooks}
         require_known("chapter", names, chapters)

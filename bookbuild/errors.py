@@ -15,9 +15,9 @@ def require_known(kind: str, names: Iterable[str], known: Collection[str]) -> No
     """Raise a `BookError` unless all names are known.
 
     Args:
-        kind: what they're the names of, in one word.
+        kind: what kind of thing the names refer to, in one word.
         names: the names to look up.
-        known: all that there are.
+        known: all the names that exist.
     """
     if unknown := [name for name in names if name not in known]:
         raise BookError(f"no {kind} named {', '.join(unknown)}; choose from {', '.join(known)}")

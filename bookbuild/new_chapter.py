@@ -12,7 +12,7 @@ TEMPLATE = Path(__file__).with_name("template")
 
 
 def new_chapter(book: Book, name: str) -> None:
-    """Write the files of a new chapter and put it at the end of an existing part.
+    """Write the files for a new chapter and put it at the end of an existing part.
 
     Args:
         book: the book.

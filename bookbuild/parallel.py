@@ -18,7 +18,7 @@ def map_all(function: Callable[[Given], Result], values: Sequence[Given]) -> lis
 
     Args:
         function: a module-level function, since worker processes look it up by name.
-        values: what to apply it to; they're copied to the processes.
+        values: the values to apply it to, which are copied to the processes.
 
     Raises:
         Exception: whatever the function raises.

@@ -1,4 +1,4 @@
-"""Checks of tensors, dtypes and modules, with the same wording wherever torch is used."""
+"""Checks for tensors, dtypes and modules, with the same wording wherever torch is used."""
 
 from typing import Any, TypeAlias
 
@@ -108,8 +108,8 @@ def check_parameters(
         shape: the shape that each parameter must have.
         shape_is: where that shape comes from, for the message.
         function: name of the caller, for the message.
-        parameters: tensors or None, by name. They have the dtype of `input`; for half precision
-            they can instead all be float32.
+        parameters: tensors or None, keyed by name. They have the dtype of `input`; for half
+            precision they can instead all be float32.
 
     Raises:
         TypeError: a parameter is not a tensor.

@@ -39,11 +39,11 @@ class Mutant:
         place: where the changed statement is.
         statement: the statement, or the function whose default is changed.
         first: the first of the lines that a test must reach to see the change.
-            last: the last of these lines.
+        last: the last of these lines.
         before: the source text before the change.
         after: the source text after it.
-        number: distinguishes changes with the same texts in the same function, from 1.
-            change: makes the change in the module's syntax tree.
+        number: distinguishes changes with the same texts in the same function, counted from 1.
+        change: makes the change in the module's syntax tree.
     """
 
     place: Place

@@ -26,8 +26,8 @@ class MutationRun:
 
     Args:
         mutants: the mutants to try, in this order.
-            root: the repository's folder.
-            jobs: how many mutants to try at once.
+        root: the repository's folder.
+        jobs: how many mutants to try at once.
         found: called with each mutant and its outcome: KILLED, TIMED_OUT or SURVIVED.
     """
 

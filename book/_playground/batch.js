@@ -1,4 +1,4 @@
-/** The figure `batch`: one example in forty batches, normalized by BatchNorm and by LayerNorm. */
+/** The `batch` figure: one example in forty batches, normalized by BatchNorm and by LayerNorm. */
 (function () {
   "use strict";
 

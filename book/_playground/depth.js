@@ -1,4 +1,4 @@
-/** The figure `depth`: the gradient in each block of a new stack, with Post-LN and with Pre-LN. */
+/** The `depth` figure: the gradient in each block of a new stack, with Post-LN and with Pre-LN. */
 (function () {
   "use strict";
 
@@ -10,7 +10,7 @@
   const STACKS = 12;
   const [BLOCKS, SCALES] = [[6, 12, 24], [0.5, 1, 2]];
   const [WIDTH, LEFT, RIGHT, HEIGHT] = [400, 40, 392, 150];
-  const REACH = 2; // powers of ten, up and down; what is beyond is drawn at the edge
+  const REACH = 2; // powers of ten, up and down; anything beyond is drawn at the edge
   const DOTS = { "stroke-width": "4", "stroke-linecap": "round", "stroke-opacity": "0.3" }; // lines of length 0
   const ONES = Array(FEATURES).fill(1);
   const ZEROS = Array(FEATURES).fill(0);

@@ -92,7 +92,7 @@
 
   const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
-  /** Ten to a whole power, with raised digits. */
+  /** Ten to a whole power, with superscript digits. */
   function power(exponent) {
     return "10" + [...String(exponent)].map((letter) => RAISED[letter]).join("");
   }
@@ -117,7 +117,7 @@
     return `x̂${"₁₂₃₄₅₆"[i]} = (${shown} − ${mu}) / ${root >= 0.01 ? fixed(root) : tiny(root)} = ${fixed(xhat[i])}`;
   }
 
-  /** The colors of lnbook/notebook/palette.toml, by what they represent. */
+  /** The colors in lnbook/notebook/palette.toml, keyed by what they represent. */
   const color = {
     ink: "var(--ln-ink)",
     paper: "var(--ln-paper)",

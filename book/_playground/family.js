@@ -1,4 +1,4 @@
-/** The figure `family`: which cells of an (N, C, H, W) block share their statistics. */
+/** The `family` figure: which cells of an (N, C, H, W) block share their statistics. */
 (function () {
   "use strict";
 
@@ -39,7 +39,7 @@
     return { membership, ...now, moved: now.xhat.map((value, i) => Math.abs(value - before.xhat[i]) > 1e-12) };
   }
 
-  /** The cell that is explained: the one a pointer is at, and otherwise the chosen one. */
+  /** The cell to explain: the one a pointer is at, or else the chosen one. */
   function framed(state) {
     return state.preview === null ? state.cell : state.preview;
   }

@@ -1,7 +1,7 @@
 /**
  * The arithmetic of the playground: plain functions on arrays of numbers, independent of any page.
  *
- * It computes the same as `lnbook.reference`; tests run it in a browser and compare the two.
+ * It computes the same values as `lnbook.reference`; tests run it in a browser and compare the two.
  */
 (function (root) {
   "use strict";
@@ -91,7 +91,7 @@
    * @param {"BN"|"LN"|"LN2d"|"IN"|"GN"|"RMS2d"} method
    * @param {number[]} shape [N, C, H, W]
    * @param {number} [groups] of GN; divides C
-   * @returns {number[]} for each cell, in the order of the array, the number of its set, from 0
+   * @returns {number[]} for each cell, in array order, the number of its set, counted from 0
    */
   function sets(method, [N, C, H, W], groups = 1) {
     const share = C / groups;

@@ -1,4 +1,4 @@
-/** The figure `norm`: one row passes through LayerNorm, and a gradient comes back. */
+/** The `norm` figure: one row passes through LayerNorm, and a gradient comes back. */
 (function () {
   "use strict";
 
@@ -125,7 +125,7 @@
     };
   }
 
-  /** A question of the tour, before any guess. */
+  /** A question in the tour, before any guess. */
   function question(state, index) {
     return { ...state, output: false, gradient: false, epsPower: -5, feature: 0, tour: index, guess: null, tried: false, ...TOUR[index].before() };
   }
@@ -192,7 +192,7 @@
     ];
   }
 
-  /** One value as a bar from 0, with its number at its end; an arrow if it leaves the scale. */
+  /** One value as a bar from 0, with its number at its end; an arrow if it goes off the scale. */
   function bar(state, place, i, value, tint) {
     const x = column(state, i);
     const known = Number.isFinite(value);

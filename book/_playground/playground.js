@@ -1,8 +1,8 @@
 /**
- * Makes the figures of the playground live: pointer, keyboard and controls change a state, and the
+ * Makes the playground's figures live: pointer, keyboard and controls change a state, and the
  * figure is updated once per frame.
  *
- * A figure is an entry of `Playground` with `start(options)`, `view(state, live)`,
+ * A figure is an entry in `Playground` with `start(options)`, `view(state, live)`,
  * `update(state, act, value, index)`, `status(state)` and, where arrow keys move in a grid,
  * `key(state, key)`. It neither reads nor changes the page.
  */
@@ -95,7 +95,7 @@
       turn(figure.update(state, button.dataset.act, value, button.dataset.index));
     });
 
-    // Pointing at a cell previews it, and leaves the choice and what is said alone; a click chooses.
+    // Pointing at a cell previews it without changing the choice or the announcement; a click chooses.
     function preview(cell) {
       state = figure.update(state, "preview", cell);
       soon();
@@ -167,7 +167,7 @@
     show();
   }
 
-  /** A number, or each number of a list, on the way to another; lists of another length jump. */
+  /** A number, or each number in a list, partway to another; lists of different lengths jump. */
   function mixed(from, to, t) {
     if (!Array.isArray(to)) return from + (to - from) * t;
     return to.map((value, i) => (from.length === to.length ? mixed(from[i], value, t) : value));
@@ -194,7 +194,7 @@
     };
   }
 
-  /** The position of a pointer in the units of the drawing. */
+  /** A pointer's position in the drawing's units. */
   function place(target, event) {
     const point = new DOMPoint(event.clientX, event.clientY);
     return point.matrixTransform(target.ownerSVGElement.getScreenCTM().inverse());
@@ -205,7 +205,7 @@
     return { min: read("min"), max: read("max"), now: read("now"), step: Number(slider.dataset.step) };
   }
 
-  /** The value of a slider after a key press; null if the slider ignores the key. */
+  /** A slider's value after a key press; null if the slider ignores the key. */
   function byKey(slider, key) {
     const { min, max, now, step } = scaleOf(slider);
     const moves = {

@@ -1,4 +1,4 @@
-/** The figure `spectrum`: the eigenvalues of LayerNorm's Jacobian against the row's spread, for any ε. */
+/** The `spectrum` figure: the eigenvalues of LayerNorm's Jacobian against the row's spread, for any ε. */
 (function () {
   "use strict";
 

@@ -1,4 +1,4 @@
-/** The figure `sphere`: a row of three features as an arrow, projected and scaled. */
+/** The `sphere` figure: a row of three features as an arrow, projected and scaled. */
 (function () {
   "use strict";
 
@@ -8,7 +8,7 @@
   const [WIDTH, HEIGHT, UNIT, RIM, POLE] = [380, 336, 47, 2.95, 3.3];
   const [MIDDLE, CENTER] = [WIDTH / 2, HEIGHT / 2 + 4];
   const EPS = 1e-5;
-  const LARGEST = 1.6; // of mean and deviation, so that the row fits into the drawing
+  const LARGEST = 1.6; // for mean and deviation, so that the row fits in the drawing
   const DEGREE = Math.PI / 180;
 
   /** Two directions in the plane of mean 0, and the one perpendicular to it; each of length 1. */
@@ -39,7 +39,7 @@
     return E1.map((value, i) => mu + Math.sqrt(3) * sigma * (a * value + b * E2[i]));
   }
 
-  /** The state with a different row, limited to what fits into the drawing. */
+  /** The state with a different row, limited to what fits in the drawing. */
   function placed(state, x) {
     const { mean: mu, sigma, direction } = parts(x);
     const kept = sigma < 1e-9 ? state.direction : direction; // a constant row points nowhere

@@ -1,5 +1,5 @@
 /**
- * The figure `steps`: the formula of LayerNorm, one step at a time. The formula, its numbers, the
+ * The `steps` figure: LayerNorm's formula, one step at a time. The formula, its numbers, the
  * calculation and the bars light up together, and each symbol is linked to what it stands for.
  */
 (function () {
@@ -41,7 +41,7 @@
     return { id: "steps", alt: "", step: 0, part: null, feature: 0, preview: null, ...FIRST, ...options };
   }
 
-  /** The symbols that are lit, and the feature that is calculated. */
+  /** The symbols that are lit, and the feature that's being calculated. */
   function focus(state) {
     const [kind, which] = (state.preview || "").split(":");
     const feature = kind === "feature" ? Number(which) : state.feature;
@@ -75,7 +75,7 @@
     );
   }
 
-  /** The sign of the root, as tall as what is under it. */
+  /** The root sign, as tall as what's under it. */
   function hook() {
     const stroke = { fill: "none", stroke: "currentColor", "stroke-width": "1.5", "vector-effect": "non-scaling-stroke" };
     return h("svg", { class: "ln-step-hook", viewBox: "0 0 12 24", preserveAspectRatio: "none", "aria-hidden": "true" }, h("path", { d: "M0.5 14.5 2.8 13l4 10.4L12 0.7", ...stroke }));
@@ -134,7 +134,7 @@
     );
   }
 
-  /** The feature that is calculated, across all panels. */
+  /** The feature that's being calculated, across all panels. */
   function strip(state, found, isRow) {
     const width = columns(state, isRow);
     return h("rect", { x: middle(state, found.feature, isRow) - width / 2 + 4, y: TOP - 16, width: width - 8, height: HEIGHT - TOP + 14, rx: 6, fill: color.surface });
@@ -146,7 +146,7 @@
     );
   }
 
-  /** Where a pointer chooses a feature. */
+  /** The areas where a pointer chooses a feature. */
   function targets(state, isRow) {
     const width = columns(state, isRow);
     return state.x.map((_, i) =>

@@ -33,7 +33,7 @@ class Run:
 
     @property
     def found(self) -> Difference | None:
-        """The first cell that ran and differs from its reference: the reason a chapter fails."""
+        """The first cell that ran but differs from its reference, which makes the chapter fail."""
         return next((one for one in self.result.different if one.tells), None)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ def try_bugs(book: Book, names: Sequence[str] = (), *, everything: bool = False)
             that fails.
 
     Raises:
-        BookError: if a name isn't the name of a bug, a bug doesn't fit its file, no chapter
+        BookError: if a name doesn't match any bug, a bug doesn't fit its file, no chapter
             catches a bug, or a chapter fails even without one.
     """
     bugs = named(BUGS, names)
@@ -76,7 +76,7 @@ def named(bugs: Iterable[Bug], names: Sequence[str]) -> list[Bug]:
     """The bugs with these names, or all bugs if there are no names.
 
     Raises:
-        BookError: if a name isn't the name of a bug.
+        BookError: if a name doesn't match any bug.
     """
     listed = list(bugs)
     require_known("bug", names, dict.fromkeys(bug.name for bug in listed))
@@ -86,7 +86,7 @@ def named(bugs: Iterable[Bug], names: Sequence[str]) -> list[Bug]:
 def reaching(book: Book, bug: Bug, imported: Mapping[str, Collection[str]]) -> list[Chapter]:
     """The chapters that import the changed module, likeliest and cheapest first.
 
-    Chapters that name the changed function come first; among equals, those with fewer imports.
+    Chapters that name the changed function come first; ties go to those with fewer imports.
 
     Args:
         book: the book.

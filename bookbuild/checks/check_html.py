@@ -33,7 +33,7 @@ SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 50, 160  # what search engines and s
 
 @dataclass(frozen=True)
 class Page:
-    """What the checks need to know about a page; computed again only when the page changes.
+    """What the checks need to know about a page; recomputed only when the page changes.
 
     Attributes:
         faults: what is wrong with it, regardless of the other pages.
@@ -49,7 +49,7 @@ class Page:
 
 
 class Pages:
-    """The pages of a site, each examined again only when it changes.
+    """A site's pages, each re-examined only when it changes.
 
     Args:
         paths: the pages.

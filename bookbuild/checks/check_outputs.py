@@ -13,7 +13,7 @@ from lnbook._build import FIGURE_SNAPSHOT
 NOT_COMPARED = {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json"}
 DRAWING = "image/svg+xml"
 SMALLEST = 1e-15  # anything smaller is mostly rounding noise, which varies by processor
-TINY_NUMBERS = "tiny-numbers"  # the tag of cells that are about such numbers
+TINY_NUMBERS = "tiny-numbers"  # the tag for cells that deal with such numbers
 NUMBER = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?!\w)", re.IGNORECASE)
 
 

@@ -1,6 +1,6 @@
 """Checks the PDF for anything readers shouldn't see.
 
-Chromium cuts off whatever is too wide for a page, so it can't be found in the PDF;
+Chromium cuts off anything too wide for a page, and the PDF doesn't show that this happened;
 bookbuild/pdf/print.js checks for it before printing.
 """
 

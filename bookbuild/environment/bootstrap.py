@@ -102,7 +102,7 @@ def python_of_environment():
 def install(arguments):
     """Install the pinned packages, showing progress; return an error message on failure."""
     command = [python_of_environment(), "-m", "pip", "install", "--disable-pip-version-check"]
-    # Most modules are never imported, so let Python compile each one when it's imported first.
+    # Most modules are never imported, so let Python compile each one the first time it's imported.
     command += ["--no-compile", "--progress-bar", "off", "--retries", "2", "--timeout", "60"]
     command += ["--constraint", "constraints.txt", "--editable", ".[book,gpu,pdf,test]"]
     index, told = torch_index("".join(arguments[1:2]), sys.platform, has_nvidia_gpu, answers)

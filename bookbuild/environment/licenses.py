@@ -16,7 +16,7 @@ from bookbuild.errors import BookError
 
 # Packages that other systems don't install, so their metadata can't be read there.
 ONLY_LINUX = {"triton": "MIT License"}
-LONGEST_NAME = 60  # if the field "License" is longer, it's the license's text, not its name
+LONGEST_NAME = 60  # if the "License" field is longer, it's the license's text, not its name
 
 # Third-party parts of the pages: name, files and license.
 SHIPPED = [
@@ -81,7 +81,7 @@ def write(book: Book) -> None:
 
 
 def text(packages: Iterable[str]) -> str:
-    """The list, for the packages with these names."""
+    """The license list for the packages with these names."""
     listed = [(name, license_of(name)) for name in packages]
     return f"{HEAD}{_rows(SHIPPED)}{FONTS}{PACKAGES}{_rows(listed)}"
 

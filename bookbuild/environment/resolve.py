@@ -26,7 +26,7 @@ def newest(book: Book, packages: Sequence[str] = (), index: str = "") -> pins.Pi
 
     Args:
         book: its pyproject.toml states the requirements, and its constraints state the current
-        versions.
+            versions.
         packages: upgrade only these and their dependencies; if empty, upgrade everything.
         index: the URL of an extra package index, for example torch's CPU builds.
 

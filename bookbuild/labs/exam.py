@@ -22,7 +22,7 @@ class ExamQuestion:
     Attributes:
         name: a short name.
         kind: one of `KINDS`.
-        points: the points for a full answer.
+        points: the points for a complete answer.
         minutes: the time that a prepared student needs.
         asks: the question, in Markdown.
         solution: the worked solution, in Markdown.
@@ -84,7 +84,7 @@ def as_markdown(questions: Iterable[ExamQuestion], *, solutions: bool) -> str:
 
 
 def overview(questions: Iterable[ExamQuestion]) -> list[tuple[str, int, int, int]]:
-    """For each kind: its heading, the number of questions, their points and their minutes."""
+    """For each kind: its heading, and how many questions, points and minutes it has."""
     questions = list(questions)
     rows = []
     for kind, heading in zip(KINDS, HEADINGS, strict=True):

@@ -1,6 +1,6 @@
-"""Two notebooks from each lab: a starter without solutions, and one with them.
+"""Makes two notebooks from each lab: a starter without solutions, and one with them.
 
-A lab is a MyST notebook in the folder `labs`. A cell for an answer has the metadata
+A lab is a MyST notebook in the `labs` folder. An answer cell has the metadata
 `lab: {answer: name}` and its solution between two comments, as in nbgrader's source notebooks:
 
     mean = ...
@@ -8,7 +8,7 @@ A lab is a MyST notebook in the folder `labs`. A cell for an answer has the meta
     mean = x.mean()
     ### END SOLUTION
 
-A cell that checks it has `lab: {check: name, points: 3}`, and ends with the number of points. Both
+A check cell has `lab: {check: name, points: 3}` and ends with the number of points. Both
 notebooks have nbgrader's metadata (version 3 of its schema), so nbgrader can collect and grade
 them; `python -m lnbook.labs.grade` grades them without it.
 """
@@ -47,7 +47,7 @@ def title(lab: Chapter) -> str:
 
 
 def parts(lab: Chapter) -> list[tuple[str, int, int]]:
-    """The parts of a lab: each with its title, its minutes and its points.
+    """The parts of a lab, each with its title, minutes and points.
 
     Raises:
         BookError: if the minutes or the points in the text don't add up, or differ from the checks.
@@ -67,7 +67,7 @@ def parts(lab: Chapter) -> list[tuple[str, int, int]]:
 
 
 def points_of(lab: Chapter) -> dict[str, int]:
-    """The points of each check in a lab, keyed by the check's name."""
+    """The points for each check in a lab, keyed by the check's name."""
     about = [cell.metadata.get("lab", {}) for cell in lab.code_cells]
     return {one[CHECK]: one["points"] for one in about if CHECK in one}
 

@@ -348,7 +348,7 @@ def cells(blocks: Iterable[Block]) -> Iterator[tuple[str, bool] | CodeCell]:
             yield from flush()
         texts.append(str(block))
         if isinstance(block, Heading) and block.folded:
-            # A folded heading hides the cells below it, so it needs a separate cell.
+            # A folded heading hides the cells below it, so it needs its own cell.
             folded = True
             yield from flush()
     yield from flush()
@@ -377,12 +377,12 @@ def _no_list(text: str) -> str:
 
 
 def _no_bars(formula: str) -> str:
-    r"""A formula without the character |, which would end a table cell."""
+    r"""A formula without the | character, which would end a table cell."""
     return formula.replace(r"\|", r"\Vert ").replace("|", r"\vert ").strip()
 
 
 def _fence(text: str, least: int = 1) -> str:
-    """More backticks than there are in any row of them in the text."""
+    """A fence with more backticks than any run of them in the text."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     return "`" * max(least, longest + 1)
 

@@ -1,8 +1,8 @@
 """Removes the code that only the site needs: cells that paste numbers into the text.
 
 A cell tagged `remove-cell` computes the numbers that the text quotes and pastes them with `glue`
-from MyST-NB. A notebook already has the numbers in its text, so from such a cell it keeps only
-what later cells use.
+from MyST-NB. A notebook already has the numbers in its text, so it keeps only the parts of such
+a cell that later cells use.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _is_needed(statement: ast.stmt, needed: set[str]) -> bool:
 
 
 class _Strip(ast.NodeTransformer):
-    """Removes `glue` calls, imports only the site needs, and statements left without a body."""
+    """Removes `glue` calls, imports that only the site needs, and statements left with no body."""
 
     def __init__(self, pasting: set[str]) -> None:
         self._pasting = pasting

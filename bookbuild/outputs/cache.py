@@ -116,8 +116,8 @@ def ensure(book: Book, chapters: Sequence[Chapter] | None = None) -> dict[str, N
 def fill_cache(book: Book) -> Path:
     """A jupyter-cache with the outputs of every chapter and nothing else.
 
-    A cache is never modified: if it's outdated, it's replaced. Its path stays the same, since with
-    a new path Sphinx would read every page again.
+    A cache is never modified: if it's outdated, it's replaced. Its path stays the same, since a
+    new path would make Sphinx read every page again.
     """
     executed = ensure(book)
     notebooks = [for_readers(chapter, executed[chapter.name]) for chapter in book.chapters]

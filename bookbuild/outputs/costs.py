@@ -16,11 +16,11 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 
 RECORD = "teach/peak-memory.json"  # in the folder with the pages
-LARGEST_PEAK = 10**9  # bytes: Binder guarantees 1 GB and may kill what uses more
+LARGEST_PEAK = 10**9  # bytes: Binder guarantees 1 GB and may kill anything that uses more
 
 
 class Cost(NamedTuple):
-    """The cost of one run: seconds including the kernel's start, and peak memory in bytes."""
+    """The cost of one run: seconds (including kernel startup) and peak memory in bytes."""
 
     seconds: float
     peak: int

@@ -58,7 +58,7 @@ def difference(old: NotebookNode, new: NotebookNode) -> Iterator[str]:
 
 
 def shown(cell: NotebookNode) -> Iterator[str]:
-    """A cell's outputs as lines that a person can compare."""
+    """A cell's outputs as lines that are easy to compare."""
     for output in cell.outputs:
         if output.output_type == "stream":
             yield from output.text.splitlines()

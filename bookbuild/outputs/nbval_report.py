@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bookbuild.errors import BookError
 
-START, END = "tests.notebooks.", ".ipynb"  # around a chapter's name in a report
+START, END = "tests.notebooks.", ".ipynb"  # what surrounds a chapter's name in a report
 COLOR = re.compile(r"#x1B\[[0-9;]*m")  # how a report writes terminal colors
 # nbval's wording:
 REASON = re.compile(r"^Cell \d+: (.+)$", re.MULTILINE)
@@ -27,7 +27,7 @@ class Difference:
     """A cell that differs from its reference.
 
     Attributes:
-        cell: its name, in nbval's numbering: Cell 0 is the first code cell.
+        cell: its name, as numbered by nbval: Cell 0 is the first code cell.
         what: what happened, in a few words.
         tells: whether the cell ran to its end or raised an exception. If the kernel died or the
             cell timed out, there's no way to tell what it would have shown.
@@ -70,7 +70,7 @@ class Result:
 def compare(
     root: Path, paths: Iterable[str], environment: Mapping[str, str], *options: str
 ) -> dict[str, Result]:
-    """Compare references, each in a fresh kernel of a fresh process.
+    """Compare references in a fresh process, each in a fresh kernel.
 
     Args:
         root: the folder of the book.
@@ -79,7 +79,7 @@ def compare(
         options: more options for pytest.
 
     Returns:
-        The result of each chapter, keyed by its name.
+        Each chapter's result, keyed by the chapter's name.
 
     Raises:
         BookError: if pytest itself fails.
@@ -100,7 +100,7 @@ def compare(
 
 
 def read(report: Path) -> dict[str, Result]:
-    """The result of each chapter, from pytest's report.
+    """Each chapter's result, from pytest's report.
 
     Raises:
         BookError: if the report names a test that isn't a cell of a reference.

@@ -20,7 +20,7 @@ def renew(book: Book, names: Sequence[str] = (), *, everything: bool = False) ->
     updated.
 
     Raises:
-        BookError: if a name isn't the name of a chapter, or a chapter fails.
+        BookError: if a name doesn't match any chapter, or a chapter fails.
     """
     forced = book.named(names) if not everything else list(book.notebooks)
     execute_all(book, forced, lambda chapter, nb: write_notebook(cache_path(book, chapter), nb))

@@ -37,7 +37,7 @@ def make_pdf(book: Book) -> Path:
         problems = page.evaluate((WEB / "print.js").read_text(encoding="utf-8"))
         if problems:
             raise BookError(*(f"{PDF_NAME}: {problem}" for problem in problems))
-        # Only now are the page numbers known: print again with the numbers in the contents.
+        # The page numbers are known only now, so print again with them in the contents.
         print_page(page, part, complete=False)
         page.evaluate(_set_page_numbers(_page_numbers(part, printed.entries)))
         print_page(page, part)
@@ -65,7 +65,7 @@ def print_page(page: Page, path: Path, *, complete: bool = True) -> None:
 
 
 def _pack(source: Path, target: Path, authors: str) -> None:
-    """Write the PDF with its many small objects compressed: half the size or less."""
+    """Write the PDF with its many small objects compressed, which at least halves its size."""
     logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it logs a greeting when imported
     import pikepdf
 

@@ -1,7 +1,7 @@
 """Joins all pages of the built site into one HTML page for printing.
 
-With a single page, links between chapters become links inside the PDF. Ids get the name of their
-page as a prefix. Headings are lowered by the depth of their page, so that the PDF's bookmarks show
+With a single page, links between chapters become links inside the PDF. Ids are prefixed with the
+name of their page. Headings are demoted by their page's depth, so that the PDF's bookmarks show
 parts, chapters and sections.
 """
 
@@ -178,7 +178,7 @@ def _unfold(article: Tag) -> None:
 
 
 def _redirect(link: Tag, docname: str, names: frozenset[str | None]) -> None:
-    """Point links to pages at their place in the PDF; turn links to the site's files into text."""
+    """Point links to pages at their places in the PDF; turn links to the site's files into text."""
     parts = urlsplit(str(link["href"]))
     if parts.scheme or parts.netloc:
         return
@@ -203,7 +203,7 @@ def _rebase(book: Book, image: Tag, page: Path, to: Path) -> None:
 
 
 def _sink(article: Tag, depth: int) -> None:
-    """Lower a page's headings by its depth; their class keeps the original level."""
+    """Demote a page's headings by its depth; their class keeps the original level."""
     for level in range(LOWEST, HIGHEST - 1, -1):
         for heading in article.find_all(f"h{level}"):
             heading["class"] = f"was-h{level}"
@@ -224,7 +224,7 @@ def _entries(article: Tag, placed: _Placed) -> Iterator[Entry]:
 
 
 def _words(heading: Tag) -> str:
-    """A heading's text, with formulas only in their readable form, without their source."""
+    """A heading's text, with formulas in their readable form only, not their source."""
     copy = BeautifulSoup(str(heading), "html.parser")
     for tag in copy.select("annotation, .katex-html"):
         tag.decompose()

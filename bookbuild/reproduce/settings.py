@@ -36,7 +36,7 @@ class Setting:
         """The environment variables for this setting; also writes the files they refer to.
 
         Args:
-            root: the folder that holds the package bookbuild.
+            root: the folder that contains the bookbuild package.
         """
         threads = {} if self.threads is None else dict.fromkeys(THREADS, str(self.threads))
         with TemporaryDirectory() as folder:
@@ -92,7 +92,7 @@ def named(names: Sequence[str]) -> list[Setting]:
     """The settings with these names, or all settings if there are no names.
 
     Raises:
-        BookError: if a name isn't the name of a setting that this processor supports.
+        BookError: if a name isn't a setting that this processor supports.
     """
     known = settings()
     require_known("setting", names, known)

@@ -1,7 +1,7 @@
 """Turns a checker into rules that a browser can use to judge what a reader enters.
 
 A checker reads its arguments with `as_array` or `as_count`, and passes them to `judge` along with
-the right answer and those of common mistakes; or it passes them to `judge_choice` or
+the right answer and the results of common mistakes; or it passes them to `judge_choice` or
 `judge_letters`. Calling it once with blanks, while these functions record what they're given,
 yields its rules. A checker that does anything else with its arguments has no such rules, so its
 exercise is done in the notebook.
@@ -48,7 +48,7 @@ def answer_rules(check: Callable[..., Verdict], names: Sequence[str]) -> dict[st
 
     A step reads a field (`read`, `what`, `shape`, `whole`: only whole numbers), judges one or more
     of these (`judge`, `expected`, `mistakes`, `otherwise`, `tolerance`, `relative`), or does both
-    for a choice (`choose`, `name`, `replies`: null for what's right) or for letters (`letters`,
+    for a choice (`choose`, `name`, `replies`: null for the right choice) or for letters (`letters`,
     `reasons`).
 
     Args:

@@ -55,7 +55,7 @@ def build(book: Book, *, quiet: bool = True) -> None:
 
 
 def run_jupyter_book(book: Book, builder: str = "html", *, quiet: bool) -> bool:
-    """Run Jupyter Book in this process, which has imported most of it already."""
+    """Run Jupyter Book in this process, which has already imported most of it."""
     options = ["--config", str(book.config), "--toc", str(book.toc)]
     options += ["--path-output", str(book.root), "-W", "-n", "--keep-going"]
     if builder != "html":  # needs a separate folder

@@ -26,7 +26,7 @@ TITLE_SIZES = (64, 56, 48, 40)
 
 
 def choose(figures: Sequence[Figure]) -> Figure | None:
-    """The first figure that fits on a card; if none fits, the first one; None without figures."""
+    """The first figure that fits on a card, or else the first one; None if there are no figures."""
     fitting = [figure for figure in figures if figure.size[1] <= TALLEST * figure.size[0]]
     return next(iter([*fitting, *figures]), None)
 

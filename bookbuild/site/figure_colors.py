@@ -1,8 +1,8 @@
 """Turns a figure (an SVG file) into the site's two versions, one for light and one for dark mode.
 
 Both have the same shapes, in fewer bytes. Each drawing color in `lnbook/notebook/palette.toml`
-becomes the shade listed there. Any other color is an error, so no figure is only partly dark. In
-heat maps, which are raster images, dark mode inverts the lightness and keeps the hues.
+becomes the shade listed there. Any other color is an error, so no figure ends up only partly dark.
+In heat maps, which are raster images, dark mode inverts the lightness and keeps the hues.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Makes the fonts of figures: `python -m bookbuild.site.figure_fonts SOURCE_SANS KATEX`.
+"""Makes the fonts for figures: `python -m bookbuild.site.figure_fonts SOURCE_SANS KATEX`.
 
 Run once; the results are in lnbook/notebook/fonts. The two folders are `files` from the npm package
-@fontsource-variable/source-sans-3 and `dist/fonts` from the npm package katex: the typefaces of the
-site's text and of its formulas, as files that matplotlib can read. Both licenses reserve the
-originals' names, so the results have different ones.
+@fontsource-variable/source-sans-3 and `dist/fonts` from the npm package katex: the typefaces that
+the site uses for text and for formulas, as files that matplotlib can read. Both licenses reserve
+the original names, so the results have different ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEXT = {
     "Italic": ("italic", 400),
 }
 FORMULAS = {"Regular": "KaTeX_Main-Regular.ttf", "Italic": "KaTeX_Math-Italic.ttf"}
-# Letters in Computer Modern are small. At this scale, an x is as tall in a formula as in text.
+# Computer Modern's letters are small. At this scale, an x is as tall in a formula as in text.
 FORMULA_SCALE = 1.12
 HAT, COMBINING_HAT = 0x02C6, 0x0302  # KaTeX has the first one; matplotlib asks for the second one
 FLAGS = {"Regular": (0x40, 0), "Bold": (0x20, 1), "Italic": (0x01, 2)}  # in tables OS/2 and head
@@ -47,7 +47,7 @@ def text_font(folder: Path, style: str) -> TTFont:
 
 
 def formula_font(folder: Path, style: str) -> TTFont:
-    """The letters or the symbols of formulas, as large as the text next to them."""
+    """The letters or the symbols for formulas, scaled to match the text next to them."""
     font = TTFont(folder / FORMULAS[style])
     for table in font["cmap"].tables:
         if table.isUnicode() and HAT in table.cmap:
@@ -57,7 +57,7 @@ def formula_font(folder: Path, style: str) -> TTFont:
 
 
 def _plain(font: TTFont) -> TTFont:
-    """The font with only its outlines and kerning."""
+    """The font reduced to its outlines and kerning."""
     options = subset.Options(
         hinting=False, layout_features=["kern"], drop_tables=["FFTM", "GDEF"], name_IDs=[0, 13, 14]
     )

@@ -25,7 +25,7 @@ def in_caption(body: str) -> str:
 
 
 def in_file(svg: str) -> str:
-    """A figure's SVG, with the license among its metadata."""
+    """A figure's SVG, with the license in its metadata."""
     start = svg.index("<svg")
     end = svg.index(">", start) + 1
     return svg if svg[end - 2] == "/" else svg[:end] + IN_FILE + svg[end:]

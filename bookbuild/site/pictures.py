@@ -1,9 +1,9 @@
-"""Draws the site's pictures outside the chapters: `python -m bookbuild.site.pictures`.
+"""Draws the site's pictures that aren't in chapters: `python -m bookbuild.site.pictures`.
 
 - rows.svg, on the home page: four rows of numbers before and after layer normalization. The
   numbers are random and are actually normalized here, so the picture is accurate.
-- social-card.png, the preview of shared links, a screenshot by Chromium; if Chromium isn't found,
-  set its path with CHROMIUM=...
+- social-card.png, the preview for shared links, a screenshot taken by Chromium; if Chromium isn't
+  found, set its path with CHROMIUM=...
 
 Run it by hand when the design changes; the results are in the repository.
 """

@@ -1,7 +1,7 @@
 """Turns a figure's SVG into a PNG with matplotlib's own renderer, which needs no other program.
 
-It understands what matplotlib writes: groups, paths, uses of them, images, hatches, and rectangles
-that clip. Anything else is an error, so nothing is silently missing.
+It understands what matplotlib writes: groups, paths, `use` elements, images, hatches, and clipping
+rectangles. Anything else is an error, so nothing is left out silently.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def _scaled(x: float, y: float) -> np.ndarray:
 
 
 def _at(transform: np.ndarray, points: Sequence[tuple[float, float]]) -> np.ndarray:
-    """Where a transformation moves points."""
+    """The points, moved by a transformation."""
     moved: np.ndarray = np.array(points) @ transform[:2, :2].T + transform[:2, 2]
     return moved
 

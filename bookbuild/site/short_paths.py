@@ -1,4 +1,4 @@
-"""Makes a figure smaller: short names, and paths in which each point is relative to the last one.
+"""Shrinks a figure with short names, and paths in which each point is relative to the previous one.
 
 Figures are mostly letters, drawn as paths. Differences between neighboring points have fewer digits
 than positions. Each is a difference of rounded positions, so rounding errors don't add up.
@@ -18,7 +18,7 @@ _COMMAND = re.compile(r"([MLQCz])([^MLQCz]*)")
 _NUMBER = re.compile(r"-?\d*\.?\d+")
 _NAME = re.compile(r' id="([\w.-]+)"')
 _NAMED = re.compile(r'( id="|href="#|url\(#)([\w.-]+)')
-_COUNTS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # how many numbers one step of each command has
+_COUNTS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # how many numbers one step of each command takes
 
 
 def shortened(svg: str) -> str:

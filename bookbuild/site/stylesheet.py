@@ -1,4 +1,4 @@
-"""Merges many style sheets into a small one with only what the pages use, in the original order.
+"""Merges many style sheets into one small one with only what the pages use, in the original order.
 
 The theme and the extensions have half a megabyte of CSS in a dozen files, and a page uses a
 twentieth of it. A selector is removed if it names a tag, class, id or attribute that no page and no

@@ -1,8 +1,8 @@
 """Makes the text fonts from Source Sans 3: `python -m bookbuild.site.text_font FOLDER`.
 
 Run once; the results are in book/_static/fonts. The folder is `files` from the npm package
-@fontsource-variable/source-sans-3. The results have the characters of English text: upright in
-weights 400 to 700, and italic in weight 400, since a slanted upright font runs into what follows
+@fontsource-variable/source-sans-3. The results have the characters that English text needs: upright
+in weights 400 to 700, and italic in weight 400, since a slanted upright font runs into what follows
 it. The license reserves the original's name, so the results have a different one.
 """
 

@@ -54,7 +54,7 @@ class Course:
     """What you need to plan your reading: each page's reading time, and the tracks.
 
     Raises:
-        BookError: if a track is missing or has a page that the book doesn't have.
+        BookError: if a track is missing or lists a page that the book doesn't have.
     """
 
     def __init__(self, book: Book) -> None:

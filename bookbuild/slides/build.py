@@ -28,7 +28,7 @@ TARGET = "slides"  # under the site's root, and under its _static
 REVEAL = "reveal"
 STYLE, TEMPLATE = "slides.css", "deck.html"
 COPIED = ("slides.js", "plain.css")
-SHARED = ("fonts", "katex", REVEAL)  # folders of _static that the slides load from
+SHARED = ("fonts", "katex", REVEAL)  # folders in _static that the slides load from
 FAVICON = "favicon.svg"
 
 

@@ -28,7 +28,7 @@ def only(figure: Figure, rows: Sequence[int]) -> Figure:
 
     Args:
         figure: a figure as matplotlib wrote it.
-        rows: the numbers of the rows, from 1.
+        rows: the numbers of the rows, counted from 1.
 
     Raises:
         BookError: if the figure doesn't have such rows.

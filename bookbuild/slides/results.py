@@ -18,10 +18,10 @@ STDOUT, HTML = "stdout", "text/html"
 
 
 class Results:
-    """The outputs of all chapters, found by the names that the chapters gave them.
+    """The outputs of all chapters, looked up by the names that the chapters gave them.
 
     Args:
-        executed: each chapter's executed notebook, by the chapter's name.
+        executed: each chapter's executed notebook, keyed by the chapter's name.
     """
 
     def __init__(self, executed: Mapping[str, NotebookNode]) -> None:
@@ -67,7 +67,7 @@ class Results:
         return known[name]
 
     def code(self, chapter: str, start: str) -> str:
-        """The one top-level statement in a chapter's code that starts with some text.
+        """The one top-level statement in a chapter's code that starts with the given text.
 
         Raises:
             BookError: if no statement or more than one starts like this.

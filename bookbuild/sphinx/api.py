@@ -22,7 +22,7 @@ _FIELD = type(_OneField.field)  # the type of a named tuple's fields
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive `api-modules`, and leave out what docstrings already explain."""
+    """Add the `api-modules` directive, and leave out what docstrings already explain."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-skip-member", _skip)
     app.connect("env-get-outdated", _outdated)

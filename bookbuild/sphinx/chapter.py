@@ -93,7 +93,7 @@ def _tracks(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
 
 
 def _map(app: Sphinx, course: Course, docname: str) -> dict[str, Any]:
-    """The parts of the book that have chapters, in the order of the table of contents."""
+    """The parts of the book that have chapters, in table-of-contents order."""
     entries = {entry["name"]: entry for entry in _chapters(app, course, docname)["chapters"]}
     for name, entry in entries.items():
         before = [entries[page] for page in _builds_on(course, name)]
@@ -129,7 +129,7 @@ def _overview(values: Values, app: Sphinx, docname: str) -> dict[str, Any]:
 
 
 def _builds_on(course: Course, name: str) -> list[str]:
-    """The chapters to read before a chapter, in the order of the book."""
+    """The chapters to read before a chapter, in book order."""
     (chapter,) = course.book.named([name])
     first = {page for pages in needs(chapter) for page in pages}
     return [page for page in course.tracks[EVERYTHING].pages if page in first]

@@ -10,7 +10,7 @@ marks the start of the box and another its end, as sphinx-exercise does for solu
     ```{deeper-end}
     ```
 
-Everything between them becomes an admonition with the class `dropdown`.
+Everything between them becomes an admonition with the `dropdown` class.
 """
 
 from __future__ import annotations

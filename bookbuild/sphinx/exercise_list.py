@@ -13,7 +13,7 @@ from sphinx_exercise.nodes import exercise_subtitle
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive `exercise-list`, which is filled in after all pages have been read."""
+    """Add the `exercise-list` directive, which is filled in after all pages have been read."""
     app.add_node(Place)
     app.add_directive("exercise-list", ExerciseList)
     app.connect("env-updated", _pages)
@@ -49,7 +49,7 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def _exercises(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
-    """The page, label and title of each exercise, in the order of the book."""
+    """The page, label and title of each exercise, in book order."""
     registry = getattr(env, "sphinx_exercise_registry", {})
     order = {name: place for place, name in enumerate(_in_order(env))}
     listed = [
@@ -63,7 +63,7 @@ def _exercises(env: BuildEnvironment) -> Iterator[tuple[str, str, str]]:
 
 
 def _in_order(env: BuildEnvironment) -> Iterator[str]:
-    """All pages, in the order of the table of contents."""
+    """All pages, in table-of-contents order."""
 
     def below(name: str) -> Iterator[str]:
         yield name

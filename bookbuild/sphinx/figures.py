@@ -86,7 +86,7 @@ def _check_alt(node: nodes.image) -> None:
 
 
 def _with_line(node: nodes.Node) -> nodes.Node:
-    """A node, or its closest ancestor that knows its line in the source."""
+    """A node, or its closest ancestor whose line in the source is known."""
     around = node
     while not around.line and around.parent is not None:
         around = around.parent

@@ -1,6 +1,6 @@
-"""Sphinx extension: a page with every figure that the chapters draw, to download.
+"""Sphinx extension: a page where readers can download every figure that the chapters draw.
 
-The directive `figure-gallery` makes a section for each part of the book. When all pages are
+The `figure-gallery` directive makes a section for each part of the book. When all pages are
 written, the figures and their captions are taken from the built chapters, so nothing is listed by
 hand. All chapters except the first are folded, and images load when a reader unfolds them.
 """
@@ -36,7 +36,7 @@ KINDS = ("svg", "png")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive `figure-gallery`, and fill it in before the search index is written."""
+    """Add the `figure-gallery` directive, and fill it in before the search index is written."""
     app.add_node(Part, html=(_visit, None))
     app.add_directive(MARK, Gallery)
     app.connect("env-get-outdated", _outdated)
@@ -53,7 +53,7 @@ class Part(nodes.General, nodes.Element):  # type: ignore[misc]
 
 
 class Gallery(SphinxDirective):
-    """`figure-gallery`: every figure of the chapters, part by part."""
+    """`figure-gallery`: every figure in the chapters, part by part."""
 
     def run(self) -> list[nodes.Node]:
         """Make a section for each part of the book that has figures."""

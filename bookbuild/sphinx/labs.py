@@ -1,9 +1,9 @@
 """Sphinx extension: lab sheets and exam questions to download.
 
-The directive `lab-sheets` lists the labs with their parts, minutes and points, and links to two
+The `lab-sheets` directive lists the labs with their parts, minutes and points, and links to two
 notebooks for each: a starter without solutions, and the same with solutions and outputs. The
-directive `exam-bank` says how many exam questions there are, and links to two Markdown files. The
-directive `class-costs` shows how much memory the labs and chapters need, as the tests measured it.
+`exam-bank` directive says how many exam questions there are, and links to two Markdown files. The
+`class-costs` directive shows how much memory the labs and chapters need, as the tests measured it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _exam(app: Sphinx, docname: str) -> dict[str, Any]:
 
 
 def _costs(app: Sphinx, docname: str) -> dict[str, Any]:
-    """The recorded peaks: one per lab, and the median and the maximum of the chapters."""
+    """The recorded peaks: one per lab, and the median and the maximum for the chapters."""
     del docname
     book = _book(app)
     peaks = costs.recorded(book)

@@ -1,9 +1,9 @@
-"""Sphinx extension: interactive lists, namely a decision guide and a table of claims.
+"""Sphinx extension: two interactive lists, a decision guide and a table of claims.
 
-- A container with the class `ln-guide` holds a numbered list of questions. Each item starts with a
+- A container with the `ln-guide` class holds a numbered list of questions. Each item starts with a
   question, followed by the advice if the answer is yes; the last item is the advice if every answer
   is no. `decision-guide.js` asks the questions one at a time.
-- In a table with a column `verdict`, each verdict becomes a badge, and so does the bold verdict at
+- In a table with a `verdict` column, each verdict becomes a badge, and so does the bold verdict at
   the start of a paragraph on the same page. `claim-filter.js` adds a filter above the table.
 
 Without JavaScript, readers see the whole list and the whole table.
@@ -25,7 +25,7 @@ _VERDICT = re.compile(rf"({'|'.join(BADGES)})", re.IGNORECASE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Mark the verdicts, and load the scripts (`head.py` says on which pages)."""
+    """Mark the verdicts, and load the scripts (`head.py` decides on which pages)."""
     app.connect("doctree-read", _mark)
     for name in SCRIPTS:
         app.add_js_file(name, loading_method="defer")

@@ -27,7 +27,7 @@ _BEGINS = re.compile(r"\S+")  # what comes right after it: a comma, or the rest 
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the math renderer `katex-checked`."""
+    """Register the `katex-checked` math renderer."""
     app.setup_extension("sphinxcontrib.katex")
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "ignore"}
     katex.KaTeXServer.katex_server = Renderer()

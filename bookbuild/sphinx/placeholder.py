@@ -23,7 +23,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(Placeholder, html=(_render, None))
     app.connect("env-updated", _pages)
     app.connect("doctree-resolved", _fill)
-    # The version tells Sphinx to read all pages again that were saved without placeholders.
+    # The version makes Sphinx reread all pages that were saved without placeholders.
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -38,7 +38,7 @@ class Placeholder(nodes.General, nodes.Element):  # type: ignore[misc]
 
 
 class Insert(SphinxDirective):
-    """A directive for a placeholder, without arguments."""
+    """A directive that takes no arguments and inserts a placeholder."""
 
     def run(self) -> list[nodes.Node]:
         """Insert the placeholder, and remember its page."""
@@ -49,7 +49,7 @@ class Insert(SphinxDirective):
 def add_placeholder(
     app: Sphinx, name: str, template: str, values: Callable[[Sphinx, str], dict[str, Any]]
 ) -> None:
-    """Add a directive for which a template is rendered.
+    """Add a directive that renders a template.
 
     Args:
         app: Sphinx.

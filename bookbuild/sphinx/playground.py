@@ -47,7 +47,7 @@ _SHADES = {figure_colors.token(name): shades["light"] for name, shades in PALETT
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive `playground`, and its scripts to the pages that use it."""
+    """Add the `playground` directive, and its scripts to the pages that use it."""
     app.add_node(PlaygroundDrawing, html=(_visit, None))
     app.add_directive("playground", Playground)
     app.connect("env-get-outdated", _outdated)
@@ -168,7 +168,7 @@ def _visit(translator: Any, node: PlaygroundDrawing) -> None:
 def _outdated(
     app: Sphinx, env: BuildEnvironment, _added: set[str], _changed: set[str], _removed: set[str]
 ) -> list[str]:
-    """Read the pages with figures again if a script or the style sheet has changed."""
+    """Reread the pages with figures if a script or the style sheet has changed."""
     paths = (*sorted((Path(app.srcdir) / SOURCE).glob("*.*")), Path(__file__))
     now = [path.read_bytes() for path in paths if path.exists()]
     before = getattr(env, "lnbook_playground", None)

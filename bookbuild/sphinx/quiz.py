@@ -1,6 +1,6 @@
 """Sphinx extension: multiple-choice questions that readers answer on the page.
 
-The directive `quiz` renders the questions in a TOML file. Each option is a <details> that opens its
+The `quiz` directive renders the questions in a TOML file. Each option is a <details> that opens its
 verdict and explanation, so questions work without JavaScript, with a keyboard, and with a screen
 reader. `quiz.js` counts how many were answered correctly on the first try.
 """
@@ -29,7 +29,7 @@ TEXTS = ("name", "chapter", "finds", "asks")
 
 @dataclass(frozen=True)
 class Option:
-    """One possible answer: its text, whether it's right, and why; the texts are MyST Markdown."""
+    """One possible answer: its text, whether it's right, and why. The texts are MyST Markdown."""
 
     says: str
     why: str
@@ -100,7 +100,7 @@ def _problems(given: Iterable[dict[str, Any]]) -> Iterable[str]:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive and the script (`head.py` says on which pages it's loaded)."""
+    """Add the directive and the script (`head.py` decides which pages load it)."""
     app.add_node(Fold, html=(_open_fold, _close_fold))
     app.add_directive("quiz", Quiz)
     app.add_js_file(SCRIPT, loading_method="defer")

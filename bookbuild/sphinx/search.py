@@ -22,7 +22,7 @@ from bookbuild.site import search_texts
 
 INDEX = "searchindex.js"
 SAME = "search.toml"
-# The scripts of the search, in the order in which they are loaded.
+# The search's scripts, in the order they're loaded.
 LOADED = ("_static/minisearch/minisearch.js", "_static/search-engine.js", INDEX)
 
 
@@ -56,7 +56,7 @@ def _name_files(
 def _write(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         data = json.dumps(index(app), ensure_ascii=False, separators=(",", ":"))
-        # Not an object literal: browsers read JSON faster.
+        # Not an object literal: browsers parse JSON faster.
         text = f"globalThis.lnSearchIndex = JSON.parse({json.dumps(data, ensure_ascii=False)});\n"
         (Path(app.outdir) / INDEX).write_text(text, encoding="utf-8")
 

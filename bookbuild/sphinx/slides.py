@@ -16,7 +16,7 @@ from bookbuild.sphinx.placeholder import add_placeholder, relative
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add `lecture-list`, with links to each lecture's slides, and write these before the pages."""
+    """Add `lecture-list`, which links to each lecture's slides; write these before the pages."""
     add_placeholder(app, "lecture-list", "lecture-list.html", _lectures)
     app.connect("env-updated", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

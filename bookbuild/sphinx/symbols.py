@@ -1,7 +1,7 @@
 """Sphinx extension: the first use of a symbol on a page links to its row in the table of symbols.
 
 This applies only to inline formulas that consist of nothing but the symbol. Small Latin letters are
-left out: chapters also use them for something else.
+left out: chapters also use them for other things.
 """
 
 from __future__ import annotations

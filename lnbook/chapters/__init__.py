@@ -1,1 +1,1 @@
-"""What the chapters compute, draw and check, in the order of the book's folders."""
+"""What the chapters compute, draw and check, organized like the book's folders."""

@@ -17,7 +17,7 @@ def adding_problem(rng: np.random.Generator, examples: int, length: int) -> tupl
     """Draw sequences of numbers, two of which are marked; the target is the sum of these two.
 
     One mark is in the first half, the other in the second. Source: Hochreiter and Schmidhuber 1997,
-    experiment 4, in the form of Le, Jaitly and Hinton 2015, section 4.1 (numbers from 0 to 1).
+    experiment 4, in the form used by Le, Jaitly and Hinton 2015, section 4.1 (numbers from 0 to 1).
 
     Args:
         rng: generator for the numbers.

@@ -47,7 +47,7 @@ def load_text() -> Text:
     than 40 times become spaces. The text differs between Python versions, so don't print anything
     that depends on its letters.
 
-    Source: the module `pydoc_data.topics` of the standard library.
+    Source: the `pydoc_data.topics` module in the standard library.
 
     Example:
         >>> text = load_text()

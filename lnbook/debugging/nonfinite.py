@@ -1,4 +1,4 @@
-"""Find the first module of a model where a number stops being finite."""
+"""Find the first module in a model where a number stops being finite."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class LayerNormFunction(torch.autograd.Function):
     Second and higher derivatives go through `layer_norm_backward`. Inside `torch.func` transforms,
     the plain function runs instead; outside them, dual tensors (forward-mode differentiation) are
     rejected. `torch.compile` doesn't look inside, but the modules do compile: their graphs contain
-    the operator "lnbook::layer_norm".
+    the "lnbook::layer_norm" operator.
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0], [30.0, 10.0]], requires_grad=True)
@@ -136,7 +136,7 @@ class LayerNormFunction(torch.autograd.Function):
 class BlockedLayerNormFunction(LayerNormFunction):
     """`LayerNormFunction` in torch operations: its fallback where there's no kernel.
 
-    Source, arguments, results and errors are those of `LayerNormFunction`.
+    Source, arguments, results and errors are the same as for `LayerNormFunction`.
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0], [30.0, 10.0]])

@@ -41,7 +41,7 @@ class RMSNormFunction(torch.autograd.Function):
     the input and one number per row for backward. Second and higher derivatives go through
     `rms_norm_backward`. Inside `torch.func` transforms, the plain function runs instead; outside
     them, dual tensors (forward-mode differentiation) are rejected. `torch.compile` doesn't look
-    inside, but the modules do compile: their graphs contain the operator "lnbook::rms_norm".
+    inside, but the modules do compile: their graphs contain the "lnbook::rms_norm" operator.
 
     Example:
         >>> x = torch.tensor([[3.0, 4.0]], requires_grad=True)

@@ -8,7 +8,7 @@ functions and layers, which give it torch operations instead, don't have that pr
 
 A call through an operator takes longer than a direct call to the kernel. So, on a CPU, the
 functions `layer_norm_forward` and so on call the kernel itself, unless something has to see the
-operator: a tracer, a dispatch mode such as PyTorch's counter of operations, a tensor subclass, or a
+operator: a tracer, a dispatch mode such as PyTorch's operation counter, a tensor subclass, or a
 tensor that doesn't hold its values as they are, such as a lazy negation.
 """
 
@@ -24,12 +24,12 @@ from torch import Tensor, nn
 from lnbook._check_tensors import computing_dtype
 from lnbook.kernels import cpu
 
-# Types of devices on which the operators are known to run.
+# Device types on which the operators are known to run.
 DEVICES: set[str] = set()
 _WITHOUT: set[str] = set()  # types on which they don't run; each is reported at most once
 
 
-# An operator has the signature of its function.
+# Each operator has its function's signature.
 layer_norm_operator = torch.library.custom_op(
     "lnbook::layer_norm", cpu.layer_norm_forward, mutates_args=(), device_types="cpu"
 )
@@ -121,7 +121,7 @@ def layer_norm_forward(
     bias: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return what `layer_norm_operator` returns, faster if nothing has to see the operator."""
+    """Return what `layer_norm_operator` returns, but faster if nothing has to see the operator."""
     direct = _direct(input, weight, bias)
     call = cpu.layer_norm_forward if direct else layer_norm_operator
     return call(input, normalized_shape, weight, bias, eps)
@@ -135,7 +135,7 @@ def layer_norm_backward(
     statistics: Tensor,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return what `layer_norm_backward_operator` returns, faster if nothing has to see it."""
+    """Return what `layer_norm_backward_operator` returns, but faster if nothing has to see it."""
     direct = _direct(input, weight, grad_output)
     call = cpu.layer_norm_backward if direct else layer_norm_backward_operator
     return call(grad_output, input, normalized_shape, weight, statistics, eps)
@@ -144,7 +144,7 @@ def layer_norm_backward(
 def rms_norm_forward(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor]:
-    """Return what `rms_norm_operator` returns, faster if nothing has to see the operator."""
+    """Return what `rms_norm_operator` returns, but faster if nothing has to see the operator."""
     call = cpu.rms_norm_forward if _direct(input, weight) else rms_norm_operator
     return call(input, normalized_shape, weight, eps)
 
@@ -157,7 +157,7 @@ def rms_norm_backward(
     statistics: Tensor,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return what `rms_norm_backward_operator` returns, faster if nothing has to see it."""
+    """Return what `rms_norm_backward_operator` returns, but faster if nothing has to see it."""
     direct = _direct(input, weight, grad_output)
     call = cpu.rms_norm_backward if direct else rms_norm_backward_operator
     return call(grad_output, input, normalized_shape, weight, statistics, eps)

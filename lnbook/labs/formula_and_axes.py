@@ -140,7 +140,7 @@ def _formula(x: Array, gamma: Array, beta: Array, eps: float) -> Array:
 
 
 def _wrong(x: Array, gamma: Array, beta: Array, eps: float, *, axis: int = -1) -> dict[str, Array]:
-    """The outputs of common mistakes for an input."""
+    """The outputs that common mistakes produce for an input."""
     centered = x - x.mean(axis, keepdims=True)
     variance = x.var(axis, keepdims=True)
     unbiased = x.var(axis, ddof=1, keepdims=True)
@@ -324,7 +324,7 @@ entry's mean.
 
 @checker
 def check_axes(layer: str, axes: Any = None) -> str:
-    """Check which axes a layer of lab 1 computes its mean and variance over.
+    """Check which axes a layer in lab 1 computes its mean and variance over.
 
     Args:
         layer: its name, "P", "Q" or "R".

@@ -1,7 +1,7 @@
 """Grades lab notebooks on this machine: `python -m lnbook.labs.grade NOTEBOOK...`.
 
 A lab's check cells have nbgrader's metadata (version 3 of its schema), and end with the number of
-points that the answers earn. This program runs a notebook from top to bottom and adds the points up
+points that the answers earn. This program runs a notebook from top to bottom and adds up the points
 as nbgrader does, so both give the same grade. It needs no server and no database.
 
 It runs the code in the notebooks. Grade other people's notebooks where they can do no harm, for
@@ -31,7 +31,7 @@ class Grade:
     """The points that a notebook earned.
 
     Attributes:
-        earned: the points for each check, by its name, in the order of the notebook.
+        earned: the points for each check, keyed by its name, in notebook order.
         possible: the most points for each check.
 
     Example:
@@ -55,7 +55,7 @@ class Grade:
 
 
 def _checks(notebook: Notebook) -> dict[str, Cell]:
-    """The check cells of a notebook, by their names."""
+    """A notebook's check cells, keyed by name."""
     found = {}
     for cell in notebook.cells:
         about = cell.metadata.get("nbgrader", {})

@@ -1,7 +1,7 @@
 r"""Checkers for lab 2: the gradient by hand, in NumPy, as an autograd function, and its geometry.
 
-The formula is that of the chapter on the gradient, with :math:`g = \gamma \, \partial \mathcal{L} /
-\partial y` and :math:`r = 1 / \sqrt{\sigma^2 + \epsilon}`:
+The formula is the one from the chapter on the gradient, with :math:`g = \gamma \, \partial
+\mathcal{L} / \partial y` and :math:`r = 1 / \sqrt{\sigma^2 + \epsilon}`:
 
 .. math::
     \frac{\partial \mathcal{L}}{\partial x} =

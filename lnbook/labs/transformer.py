@@ -267,7 +267,7 @@ def check_conclusion(losses: Any = None, better: Any = None, gap: Any = None) ->
     """Check what you conclude from your own runs, whatever they show.
 
     Args:
-        losses: the dictionary of `check_runs`.
+        losses: the same dictionary as for `check_runs`.
         better: the placement with the lower mean test loss, "pre" or "post".
         gap: the difference between the two means, to two decimal places.
 

@@ -7,7 +7,7 @@ from lnbook._check_tensors import Device
 
 
 class AffineLayer(nn.Module):
-    """Common base of the layers: parameters of the same shape, set to ones (`weight`) and zeros."""
+    """Base class for the layers: parameters of the same shape, set to ones (`weight`) and zeros."""
 
     weight: nn.Parameter | None
 

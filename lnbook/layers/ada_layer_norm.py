@@ -30,7 +30,7 @@ class AdaLayerNorm(nn.Module):
     normalization of the input without :math:`\gamma` and :math:`\beta`. One linear layer computes
     everything else from the condition :math:`c`; it starts at zero, so at first the output is
     :math:`\hat{x}` for every condition, and the gate is 0. DiT applies a SiLU to the condition
-    first. Because this is the same for all layers of a model, it's left to the caller.
+    first. Because this is the same for all layers in a model, it's left to the caller.
 
     With `gate=True`, a call returns the pair `(y, gate)`. The gate belongs at the end of the
     residual branch: `y, gate = norm(x, c)`, then `x + gate * branch(y)`.

@@ -14,7 +14,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d"]
 
 
 class _BatchNorm(AffineLayer):
-    """Common base of the batch norms, which differ in the input dimensions they accept."""
+    """Base class for the batch norms, which differ in the input dimensions they accept."""
 
     dimensions: ClassVar[tuple[int, ...]]
     shapes: ClassVar[str]

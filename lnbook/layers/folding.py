@@ -20,7 +20,7 @@ NORMS = (LayerNorm, nn.LayerNorm, RMSNorm, nn.RMSNorm)
 
 @torch.no_grad()
 def fold_affine_(model: nn.Module, norm: str, linears: Sequence[str]) -> None:
-    r"""Move gamma and beta of a norm into the linear layers that consume its output, in place.
+    r"""Move a norm's gamma and beta into the linear layers that consume its output, in place.
 
     .. math::
         W (\gamma \odot \hat{x} + \beta) + b = W' \hat{x} + b', \qquad

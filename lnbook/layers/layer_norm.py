@@ -63,7 +63,7 @@ class LayerNorm(AffineLayer):
         bias: :math:`\beta`, of shape `normalized_shape`, initialized to zeros, or None.
 
     Shape:
-        Input and output: `(*, *normalized_shape)`, of the same dtype: that of the parameters, or
+        Input and output: `(*, *normalized_shape)`, of the same dtype: the parameters' dtype, or
         float16 or bfloat16 with parameters in float32.
 
     Raises:

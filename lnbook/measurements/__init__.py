@@ -1,6 +1,6 @@
 """Records of measurements that take too long for a chapter or differ between machines.
 
-Each record is a JSON file in the folder of its chapter, for example `lstm/training/runs.json`.
+Each record is a JSON file in its chapter's folder, for example `lstm/training/runs.json`.
 `make measure` writes it with the script of the same name in `benchmarks/`, and adds the date, the
 versions and the type of machine. Chapters say so when they show a record.
 """
@@ -51,7 +51,7 @@ class Record:
 
 
 def read(name: str) -> Record:
-    """Read a record of this version of lnbook.
+    """Read a record from this version of lnbook.
 
     Args:
         name: the chapter and the file, without an extension.

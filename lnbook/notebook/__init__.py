@@ -30,7 +30,7 @@ def set_up(seed: int = 0) -> np.random.Generator:
     Seeds Python's, NumPy's and torch's global generators, and makes torch use one thread (or as
     many as the environment variable `LNBOOK_THREADS` specifies). Arrays and tensors print with four
     digits, and single numbers are shown with ten. Figures become SVG drawings without a date, in
-    the style of the book, each with a snapshot of its contents (`lnbook.notebook.figure_snapshot`).
+    the book's style, each with a snapshot of its contents (`lnbook.notebook.figure_snapshot`).
     Outside a notebook, figures and single numbers are shown as usual.
 
     Args:

@@ -1,7 +1,7 @@
 """Describes what a figure shows in numbers and words, so that two figures can be compared.
 
 Drawings of the same data differ in their last digits from one processor to another, but what they
-show doesn't. So this module records what they show, with the digits that are reproducible, and
+show doesn't. So this module records what they show, to as many digits as are reproducible, and
 comparisons use that instead of the drawing. Colors are identified by their names in the palette.
 """
 
@@ -51,8 +51,8 @@ def describe(figure: Figure) -> dict[str, Any]:
         scales, limits, lines, shapes, points, images and texts. A color is given by its name in
         `lnbook.notebook.style.COLORS`, or in hexadecimal if it has none. A position on an axis is
         rounded to a ten-thousandth of the axis, or to four digits if the axis is logarithmic; other
-        numbers are rounded to five digits of the largest in their array. Further digits are
-        invisible and can differ between processors.
+        numbers are rounded to five digits relative to the largest in their array. Further digits
+        are invisible and can differ between processors.
 
     Example:
         >>> figure = Figure()
@@ -71,7 +71,7 @@ def describe(figure: Figure) -> dict[str, Any]:
 
 
 def rounded(values: ArrayLike) -> list[Any]:
-    """Round an array to five digits of its largest value, and return nested lists.
+    """Round an array to five digits relative to its largest value, and return nested lists.
 
     Args:
         values: real numbers of any shape, possibly masked; masked values count as NaN.
@@ -89,7 +89,7 @@ def rounded(values: ArrayLike) -> list[Any]:
 
 
 def placed(values: ArrayLike, axis: Axis) -> list[Any]:
-    """Round positions on an axis to the digits that are visible, as nested lists.
+    """Round positions on an axis to as many digits as are visible, as nested lists.
 
     Args:
         values: real numbers of any shape, possibly masked; masked values count as NaN.

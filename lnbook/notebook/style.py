@@ -1,8 +1,8 @@
 """The style of every figure in the book: colors, sizes and fonts, all in one place.
 
-The colors are in `palette.toml`, named by what they represent. The fonts are those of the site's
-text and formulas; `bookbuild.site.figure_fonts` made them. Figures have no background: the site
-shows them on the page's background, with shades for light and dark mode.
+The colors are in `palette.toml`, named by what they represent. The fonts are the ones the site
+uses for text and formulas; `bookbuild.site.figure_fonts` made them. Figures have no background: the
+site shows them on the page's background, with shades for light and dark mode.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def concept(label: str) -> str | None:
 
 
 def line_style(which: str | int, **other: Any) -> dict[str, Any]:
-    """Return the style of a line as keyword arguments of `Axes.plot`.
+    """Return the style of a line as keyword arguments for `Axes.plot`.
 
     Args:
         which: what the line represents, as a name in `COLORS`; or, for a generic series, its
@@ -188,7 +188,7 @@ def line_style(which: str | int, **other: Any) -> dict[str, Any]:
 
 
 def line_styles(labels: Iterable[str], **other: Any) -> dict[str, dict[str, Any]]:
-    """Return the style of each line of a figure, by its label.
+    """Return the style of each line in a figure, keyed by label.
 
     A line whose label names a concept has that concept's style. If several labels name the same
     concept, their lines share its color, and the later ones get hollow markers and different

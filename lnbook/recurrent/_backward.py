@@ -52,7 +52,7 @@ class Backward:
         self.gate_width = self.size if plan.per_gate else 4 * self.size
 
     def run(self, grad_output: Tensor, grad_h_n: Tensor, grad_c_n: Tensor) -> dict[str, Tensor]:
-        """Return the gradients of all inputs that require one, by name."""
+        """Return the gradients of all inputs that require one, keyed by name."""
         sizes, states = self.plan.batch_sizes, self.states
         self.grad_h, self.grad_c = grad_output.clone(), grad_c_n.clone()
         for step, end in zip(self.grad_h.split(sizes), (*sizes[1:], 0), strict=True):

@@ -1,4 +1,4 @@
-"""Checks of the tensors passed to an LSTM step, layer or module."""
+"""Checks for the tensors passed to an LSTM step, layer or module."""
 
 import functools
 import itertools
@@ -82,7 +82,7 @@ def check_layer(
 
 
 def check_like(value: Tensor, model: Tensor, name: str, function: str) -> None:
-    """Raise unless a tensor has the dtype and device of the parameter `model`.
+    """Raise unless a tensor has the dtype and device of the `model` parameter.
 
     Raises:
         ValueError: the dtype differs.
@@ -120,7 +120,7 @@ def check_input(
 
 
 def check_features(input: Tensor, size: int, model: Tensor, name: str, function: str) -> None:
-    """Raise unless a tensor has `size` features and matches the parameter `model`.
+    """Raise unless a tensor has `size` features and matches the `model` parameter.
 
     Raises:
         ValueError: the dtype is wrong.

@@ -17,8 +17,8 @@ overhead of calling about thirty small operations per step. Therefore:
 
 For second derivatives, backward switches to the plain loop.
 
-The notation is that of `lnbook.recurrent.steps`, plus :math:`m = \sigma(f) \odot c + \sigma(i)
-\odot \tanh(g)`, the cell before its norm. Rows are packed as in `lnbook.recurrent.loop`.
+The notation is the same as in `lnbook.recurrent.steps`, plus :math:`m = \sigma(f) \odot c +
+\sigma(i) \odot \tanh(g)`, the cell before its norm. Rows are packed as in `lnbook.recurrent.loop`.
 """
 
 import warnings
@@ -70,7 +70,7 @@ def fused_layer(
         batch_sizes: number of rows at each time step, never increasing.
         h: initial hidden states, of shape `(batch_sizes[0], hidden_size)` and the dtype of `rows`.
         c: initial cell states, like `h`.
-        parameters: tensors by name, as in `LayerNormLSTMCell`, with the dtype of `rows`.
+        parameters: tensors keyed by name, as in `LayerNormLSTMCell`, with the dtype of `rows`.
         eps: value added to each variance, finite and at least 0.
         compiled: whether to run the kernel, if there is one, instead of torch operations.
 

@@ -36,7 +36,7 @@ def plain_layer(
         batch_sizes: number of rows at each time step, never increasing.
         h: initial hidden states, of shape `(batch_sizes[0], hidden_size)`.
         c: initial cell states, with the shape of `h`.
-        parameters: tensors by name, as in `LayerNormLSTMCell`.
+        parameters: tensors keyed by name, as in `LayerNormLSTMCell`.
         eps: value added to each variance, finite and at least 0.
 
     Returns:

@@ -31,7 +31,7 @@ FORGET_BIASES = {
 def parameter_shapes(
     variant: str, input_size: int, hidden_size: int, bias: bool
 ) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of the parameters of one LSTM cell, in order.
+    """Return the names and shapes of one LSTM cell's parameters, in order.
 
     Args:
         variant: "ba", "per-gate", "carried", "none" or None.
@@ -98,7 +98,7 @@ def checked_forget_bias(forget_bias: Any, bias: bool, function: str) -> float:
 def shapes_of(
     variant: str, input_size: int, hidden_size: int, bias: bool
 ) -> dict[str, tuple[int, ...]]:
-    """Return the same as `parameter_shapes`, for arguments already checked."""
+    """Return the same as `parameter_shapes`, for arguments that have already been checked."""
     gates, cell = (4 * hidden_size,), (hidden_size,)
     shapes: dict[str, tuple[int, ...]] = {
         "weight_ih": (4 * hidden_size, input_size),

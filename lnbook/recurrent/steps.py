@@ -36,7 +36,7 @@ def lstm_step(
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
         c: cell state :math:`c`, with the shape of `h`.
-        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        parameters: tensors keyed by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
         eps: not used; accepted so that all steps have the same signature.
 
     Returns:
@@ -82,7 +82,7 @@ def ba_step(
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
         c: cell state :math:`c`, with the shape of `h`.
-        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        parameters: tensors keyed by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
         eps: value added to each variance, finite and at least 0.
 
     Returns:
@@ -133,7 +133,7 @@ def carried_step(
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
         c: cell state :math:`c`, with the shape of `h`.
-        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        parameters: tensors keyed by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
         eps: value added to each variance, finite and at least 0.
 
     Returns:
@@ -183,7 +183,7 @@ def per_gate_step(
         x: input of shape `(N, input_size)`.
         h: hidden state :math:`h`, of shape `(N, hidden_size)`.
         c: cell state :math:`c`, with the shape of `h`.
-        parameters: tensors by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
+        parameters: tensors keyed by name, as in `LayerNormLSTMCell`, all with the dtype of `x`.
         eps: value added to each variance, finite and at least 0.
 
     Returns:

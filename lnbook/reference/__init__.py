@@ -1,6 +1,6 @@
 """The specification: every operation in NumPy and float64, written straight from its equations.
 
-All other norms and LSTM cells of the course are tested against these functions, whose gradients are
+All other norms and LSTM cells in the course are tested against these functions, whose gradients are
 tested by finite differences.
 """
 

@@ -1,4 +1,4 @@
-"""Checks and conversions of the reference functions' array arguments."""
+"""Checks and conversions for the reference functions' array arguments."""
 
 from collections.abc import Sequence
 

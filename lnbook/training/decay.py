@@ -27,7 +27,7 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
 
     Returns:
         Two parameter groups, dicts with `params` and `weight_decay`: first the parameters that
-        decay, then the others, each in the order of the model. Either can be empty.
+        decay, then the others, each in the model's order. Either can be empty.
 
     Raises:
         TypeError: `model` is not a module, or `weight_decay` is not a real number.

@@ -69,7 +69,7 @@ def fit(
         optimizer: optimizer with the model's parameters and the learning rate.
         schedule: takes the step, counted from 1, and returns a factor for the learning rate.
         clip: maximum norm of the gradient of all parameters; None for no clipping.
-        measure: functions that take the model and return a number, by name.
+        measure: functions that take the model and return a number, keyed by name.
         every: number of steps between measurements; 0 to measure only after the last step.
         label: name of the run, shown next to the progress bar.
         total: number of batches, for the progress bar, if `batches` has no length.

@@ -31,7 +31,7 @@ class TransformerEncoder(nn.Module):
         nhead: the number of attention heads.
         final_norm: whether to normalize the output of the last block. If None, this depends on the
             blocks: yes for Pre-LN and Peri-LN, no for Post-LN and DeepNorm.
-        options: the block's other arguments, by name. The final norm has the same type as the
+        options: the block's other keyword arguments. The final norm has the same type as the
             blocks' norms.
 
     Shape:

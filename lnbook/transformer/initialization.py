@@ -1,4 +1,4 @@
-"""Initialization of whole models, as assumed in analyses of normalization."""
+"""Initialization for whole models, as assumed in analyses of normalization."""
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ def xavier_init_(
     zero_query_key: bool = False,
     rng: np.random.Generator | None = None,
 ) -> nn.Module:
-    r"""Draw all weight matrices of a model from Xavier's normal distribution, in place.
+    r"""Draw all weight matrices in a model from Xavier's normal distribution, in place.
 
     .. math::
         W_{ij} \sim \mathcal{N}\left(0, \frac{2}{n_\mathrm{in} + n_\mathrm{out}}\right),

@@ -31,7 +31,7 @@ class CausalLanguageModel(nn.Module):
         num_layers: the number of blocks.
         block: the class of the blocks.
         final_norm: see `TransformerEncoder`.
-        options: the block's other arguments, by name.
+        options: the block's other keyword arguments.
 
     Shape:
         Input: integers (int64 or int32) of shape `(N, L)` or `(L,)` with `L` at most

@@ -131,7 +131,7 @@ def within(
 
 
 def main() -> None:
-    """Save the outputs of all models in a file, so that processes can be compared."""
+    """Save the outputs of all models to a file, so that processes can be compared."""
     torch.set_num_threads(1)
     x = rows()
     outputs = {

@@ -49,7 +49,7 @@ class Case:
         self.weight, self.bias = random(shape[-1:], True), random(shape[-1:], True)
 
     def ways(self) -> dict[str, Way]:
-        """Return the forms of both norms, PyTorch's LayerNorm first."""
+        """Return all forms of both norms, starting with PyTorch's LayerNorm."""
         features = self.shape[-1:]
         inputs, scaled = (self.x, self.weight, self.bias), (self.x, self.weight)
         shaped, rms_shaped = (self.x, features, *inputs[1:]), (self.x, list(features), self.weight)

@@ -1,6 +1,6 @@
 """Compare each step toward a fast layer-normalized LSTM with `nn.LSTM`.
 
-`make measure NAME=practice/speed/recurrent`. The steps are those of the chapter on speed; each
+`make measure NAME=practice/speed/recurrent`. The steps are the ones in the chapter on speed; each
 one builds on the ones before it. "lnbook" is the package's own layer in torch operations, with a
 norm for each gate; its other variants follow. (`practice/cpu_kernel/lstm` times its kernel.) Every
 variant keeps its initial parameters, and the upstream gradient is random. All of them are timed in

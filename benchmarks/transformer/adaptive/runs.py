@@ -16,7 +16,7 @@ SAMPLES = 200
 
 
 def measure() -> list[dict[str, Any]]:
-    """Return the test losses and the accuracy of the samples of every run."""
+    """Return every run's test losses and the accuracy of its samples."""
     settings = [{"lr": lr, "seed": seed} for lr in RATES for seed in range(SEEDS)]
     return [measured(variant, **setting) for setting in settings for variant in VARIANTS]
 

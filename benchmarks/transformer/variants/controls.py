@@ -1,6 +1,6 @@
 """Train the controls for `runs`: `make measure NAME=transformer/variants/controls`.
 
-They are Post-LN with DeepNorm's initialization but not its alpha, in each setting in which DeepNorm
+They are Post-LN with DeepNorm's initialization but not its alpha, in each setting where DeepNorm
 was trained, and 12 normalized blocks with the same small initialization as the 12 blocks without a
 norm. Takes about three minutes on one core.
 """

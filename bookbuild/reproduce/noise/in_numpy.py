@@ -1,9 +1,9 @@
 """Adds noise to NumPy's sums and approximations.
 
 This module replaces functions in `numpy` with versions that change their results. Array methods
-such as `x.mean()` call functions in the module `_methods`, which are replaced too. That doesn't
-work for the operator `@`, nor for ufuncs such as `np.exp`, which C extensions expect to be the
-original objects. Notebook cells and the modules of `lnbook` are rewritten to call noisy functions
+such as `x.mean()` call functions in the `_methods` module, which are replaced too. That doesn't
+work for the `@` operator or for ufuncs such as `np.exp`, which C extensions expect to be the
+original objects. Notebook cells and `lnbook`'s modules are rewritten to call noisy functions
 instead.
 """
 
@@ -83,7 +83,7 @@ def with_noise(value: Any, seed: int) -> Any:
 
 
 class NoisyFunction:
-    """A NumPy function with noise in its result, and with all attributes of the original."""
+    """A NumPy function that adds noise to its result and has all of the original's attributes."""
 
     def __init__(self, function: Callable[..., Any], noisy: Callable[[Any], Any]) -> None:
         self._function, self._noisy = function, noisy
@@ -126,7 +126,7 @@ class NoisyCalls(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Replace a function named `np.` plus the name of a ufunc."""
+        """Replace a ufunc that is accessed as an attribute of `np`."""
         self.generic_visit(node)
         of_numpy = isinstance(node.value, ast.Name) and node.value.id == IMPORTED_AS
         if not of_numpy or node.attr not in UFUNCS.split():
@@ -140,7 +140,7 @@ def _noisy(name: str) -> ast.Attribute:
 
 
 class LnbookFinder:
-    """Finds the modules of lnbook, and loads them with calls to noisy functions."""
+    """Finds lnbook's modules, and loads them with calls to noisy functions."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

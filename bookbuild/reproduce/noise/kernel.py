@@ -21,7 +21,7 @@ def write_profile(folder: Path, seed: int, root: Path) -> dict[str, str]:
     Args:
         folder: where to write it.
         seed: the noise's seed.
-        root: the folder that holds the package bookbuild.
+        root: the folder that contains the bookbuild package.
 
     Returns:
         The environment variables that make IPython use it.

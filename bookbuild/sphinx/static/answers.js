@@ -1,5 +1,5 @@
 /**
- * Judges what a reader enters under an exercise, by the rules of the exercise's checker
+ * Judges what a reader enters under an exercise, following the rules of the exercise's checker
  * in lnbook (bookbuild/site/answer_rules.py). `judgeAnswers` says what the checker would say.
  */
 (function () {
@@ -17,7 +17,7 @@
 
   /**
    * @param {object} rules with steps and praise
-   * @param {Object<string, string[]>} texts the contents of the fields, for each name
+   * @param {Object<string, string[]>} texts the contents of the fields, keyed by name
    * @returns {{correct: boolean, message: string}}
    */
   function judgeAnswers(rules, texts) {

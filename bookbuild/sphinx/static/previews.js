@@ -1,6 +1,6 @@
 /*
  * Cards that show what a link leads to: terms, symbols, cited works, equations and figures. They open
- * when a reader points at the link or focuses it, and at the first tap on a touch screen; the second
+ * when a reader points at the link or focuses it, and on the first tap on a touch screen; the second
  * tap follows the link. Escape closes a card, and the pointer can move onto it.
  */
 "use strict";

@@ -53,7 +53,7 @@
       .replace(/[\u0300-\u036f]/g, "");
   }
 
-  /** A word in the singular. */
+  /** A word's singular form. */
   function singular(word) {
     if (word.length < 4 || !word.endsWith("s") || /(ss|us|is|as)$/.test(word)) return word;
     if (/ies$/.test(word) && word.length > 4) return `${word.slice(0, -3)}y`;
@@ -225,7 +225,7 @@
       return false;
     }
 
-    /** "layernorm" as "layer norm", if both are words of the book. */
+    /** "layernorm" as "layer norm", if both are words in the book. */
     split(whole) {
       if (this.known.has(whole) || whole.length < 6) return [];
       const boost = { title: 2.4, text: 0.6, more: 0.2, around: 0.2 };

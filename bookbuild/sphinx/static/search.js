@@ -9,7 +9,7 @@
   const AT_ONCE = 12; // results in the dialog
   const ON_PAGE = 60; // and on the search page
   const CHUNK = 60; // texts to index between two frames
-  const BEFORE = 50; // letters of an excerpt before the first matched word
+  const BEFORE = 50; // characters of an excerpt before the first matched word
   const EXCERPT = 170;
   const KINDS = { term: "Glossary", symbol: "Symbol", exercise: "Exercise", work: "Bibliography", api: "Reference" };
   const WITH_PAGE = new Set(["section", "exercise", "api"]); // these show their page

@@ -165,7 +165,7 @@ def as_count(answer: Any, what: str) -> int:
 def running(what: str = "Your function", context: str = "") -> Iterator[None]:
     """Tell the reader about an error that their code raises inside the block.
 
-    Warnings are dropped. A warning goes to stderr, and a check cell of a lab that writes there
+    Warnings are dropped. A warning goes to stderr, and a lab's check cell that writes there
     earns no points, even for a right answer (`lnbook.labs.grade.points_of`).
 
     Args:

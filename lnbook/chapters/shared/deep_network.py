@@ -1,4 +1,4 @@
-"""Experiments with deep networks, for the part on the gradient.
+"""Experiments with deep networks, for the part of the book on the gradient.
 
 Both take the normalization as a function, so a chapter can pass its own. All runs are in float64,
 and their random numbers come from NumPy, so they're the same on every processor.

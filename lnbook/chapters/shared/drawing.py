@@ -1,4 +1,4 @@
-"""Building blocks of figures: arrows, boxes and tables."""
+"""Building blocks for figures: arrows, boxes and tables."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def seed_dots(panels: Mapping[str, Mapping[str, Sequence[float]]], label: str) -
     """Draw the results of several runs, with one point per run.
 
     Args:
-        panels: a title for each panel, and the results of each kind of run by name.
+        panels: a title for each panel, and the results of each kind of run, keyed by name.
         label: the label of the x-axis.
 
     Returns:
@@ -65,7 +65,7 @@ def stages(values: Mapping[str, ArrayLike]) -> Figure:
     """Draw one row at several stages of a calculation.
 
     Args:
-        values: a title for each stage, and the values of the features at it, shape `(H,)`.
+        values: a title for each stage, and the features' values at that stage, shape `(H,)`.
 
     Returns:
         Panels stacked vertically, with a labeled bar for each feature and a dashed line at the
@@ -138,7 +138,7 @@ def _bars(axes: Axes, title: str, row: NDArray[np.float64]) -> None:
 
 
 def _mean(row: NDArray[np.float64]) -> float:
-    """The mean, with a mean that's only rounding error turned into 0."""
+    """The mean, or 0 if it's only rounding error."""
     return round(float(row.mean()), 12)
 
 
@@ -157,7 +157,7 @@ def over_steps(
     """Draw quantities over the steps of a sequence, with a band for the range over runs.
 
     Args:
-        panels: a title for each panel, and its values of shape `(runs, steps)` by name.
+        panels: a title for each panel, and its values of shape `(runs, steps)`, keyed by name.
         log: the titles of the panels with a logarithmic scale.
         xlabel: the label of the x-axis.
         first: the number of the first step.

@@ -132,7 +132,7 @@ def build(
             Xavier's distribution with the branches scaled down by DeepNorm's rule, for any kind of
             block. DeepNorm blocks get that initialization with `"xavier"`, too.
         dtype: the dtype of the parameters and of the computation.
-        options: other arguments of `CausalLanguageModel` and its blocks, by name.
+        options: other keyword arguments for `CausalLanguageModel` and its blocks.
 
     Raises:
         ValueError: `start` isn't one of these.
@@ -207,7 +207,7 @@ def train(
         every: the number of steps between tests; 0 to test only at the end.
         clip: the largest norm of the gradient; None for no limit.
         dtype: the dtype of the parameters and of the computation.
-        options: other arguments of `CausalLanguageModel` and its blocks, by name.
+        options: other keyword arguments for `CausalLanguageModel` and its blocks.
 
     Returns:
         The run.
@@ -310,7 +310,7 @@ def forward(model: CausalLanguageModel, x: Tensor) -> tuple[Tensor, list[Tensor]
 
 @torch.no_grad()
 def differing_share(model: CausalLanguageModel, x: Tensor) -> Array:
-    r"""Measure how much the hidden states differ from one position of a text to another.
+    r"""Measure how much the hidden states differ from one position in a text to another.
 
     .. math::
         S_l = 1 - \frac{\lVert \overline{h_l} \rVert^2}{\overline{\lVert h_l \rVert^2}}

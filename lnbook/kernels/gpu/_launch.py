@@ -29,7 +29,7 @@ ROW_BYTES = 65536
 BACKWARD_ROW_BYTES = 32768
 # How many columns to process at a time if a row is wider than that.
 WIDE_BLOCK = 4096
-# How many rows and columns one program of the second stage adds up at a time. The fewer columns,
+# How many rows and columns a program in the second stage adds up at a time. The fewer columns,
 # the more programs there are. A GPU's memory is read in chunks, and 16 float32 numbers fill two of
 # them.
 TILE = (128, 16)
@@ -48,7 +48,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def is_interpreted() -> bool:
-    """Return whether Triton was imported with `TRITON_INTERPRET=1`, so kernels run on a CPU."""
+    """Return whether Triton was imported with `TRITON_INTERPRET=1`, to run kernels on a CPU."""
     return triton is not None and not isinstance(tl.sum, triton.JITFunction)
 
 

@@ -69,7 +69,7 @@ def _second_stage(
     tile_rows: tl.constexpr,
     tile_columns: tl.constexpr,
 ) -> None:
-    """Add up the sums from all programs of the first stage, for a few columns."""
+    """Add up the sums from all programs in the first stage, for a few columns."""
     columns = tl.program_id(0) * tile_columns + tl.arange(0, tile_columns)
     inside = columns < width
     total = _add_columns(parts, count, columns, width, tile_rows)

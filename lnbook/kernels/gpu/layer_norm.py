@@ -264,15 +264,15 @@ def layer_norm_forward(
         y_i = \gamma_i \hat{x}_i + \beta_i, \qquad \hat{x}_i = \frac{x_i - \mu}
         {\sqrt{\sigma^2 + \epsilon}}
 
-    Source: Ba, Kiros and Hinton 2016, eq. 3; values and special cases are those of
-    `lnbook.functional.layer_norm`. The row is read once and written once if it fits in registers
-    (16384 elements, or 8192 in float64).
+    Source: Ba, Kiros and Hinton 2016, eq. 3; values and special cases are the same as
+    for `lnbook.functional.layer_norm`. The row is read once and written once if it fits in
+    registers (16384 elements, or 8192 in float64).
 
     Args:
         x: matrix of shape `(N, H)`, float16, bfloat16, float32 or float64, on a CUDA device.
         weight: :math:`\gamma`, of shape `(H,)`; ones if None. Has the dtype of `x`, or float32 for
             a float16 or bfloat16 `x`.
-        bias: :math:`\beta`, of shape `(H,)`; zeros if None. Its dtype is that of `weight`.
+        bias: :math:`\beta`, of shape `(H,)`; zeros if None. Has the dtype of `weight`.
         eps: value added to the variance, finite and at least 0.
 
     Returns:

@@ -21,7 +21,7 @@ def register(operators: Any) -> None:
     """Make the operators of LayerNorm and RMSNorm run these kernels on CUDA tensors.
 
     Args:
-        operators: the module `lnbook.kernels.operators`, with four operators and `DEVICES`.
+        operators: the `lnbook.kernels.operators` module, with four operators and `DEVICES`.
 
     Example:
         >>> from types import SimpleNamespace
@@ -98,7 +98,7 @@ def rms_norm_backward(
     statistics: Tensor,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of input and weight, the second in the statistics' dtype."""
+    """Return the gradients of input and weight, the latter in the statistics' dtype."""
     del eps
     grad_input, grad_weight = gpu.rms_norm_backward(
         _as_rows(grad_output, normalized_shape),

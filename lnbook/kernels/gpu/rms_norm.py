@@ -191,8 +191,8 @@ def rms_norm_forward(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tens
     .. math::
         y_i = \gamma_i \frac{x_i}{\sqrt{\overline{x^2} + \epsilon}}
 
-    Source: Zhang and Sennrich 2019, eq. 4; values and special cases are those of
-    `lnbook.functional.rms_norm`. The row is read once and written once if it fits in registers
+    Source: Zhang and Sennrich 2019, eq. 4; values and special cases are the same as
+    for `lnbook.functional.rms_norm`. The row is read once and written once if it fits in registers
     (16384 elements, or 8192 in float64).
 
     Args:

@@ -22,7 +22,7 @@ __all__ = ["check_large_eps", "check_pair", "check_report", "check_slope"]
 
 Array = NDArray[np.float64]
 
-# The two pairs of the exercise.
+# The exercise's two pairs.
 FAR, NEAR, EPS = np.array([3.0, 7.0]), np.array([3.0, 3.002]), 1e-5
 
 

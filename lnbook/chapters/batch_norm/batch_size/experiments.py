@@ -169,7 +169,7 @@ class _Linears(nn.Module):
 
 
 def _joined(layers: Sequence[nn.Module]) -> nn.Module:
-    """Join one layer of every network into a single layer; norms start out new."""
+    """Join one layer of every network into a single layer; norms start from scratch."""
     first, count = layers[0], len(layers)
     if isinstance(first, nn.Linear):
         return _Linears([layer for layer in layers if isinstance(layer, nn.Linear)])
@@ -215,7 +215,7 @@ def _apart(step: nn.Module, count: int) -> list[nn.Module]:
 
 @dataclass(frozen=True)
 class Result:
-    """The trained networks of one setting, for S seeds, and their measurements.
+    """The trained networks for one setting and S seeds, with their measurements.
 
     Attributes:
         steps: the updates after which the rest was measured, shape `(K,)`.
@@ -270,7 +270,7 @@ def train(
         depth: number of hidden layers.
         start: "torch" or "he", as in `network`.
         eps: the epsilon of the norms.
-        ghost: number of images in a batch that share the statistics of BN; None for all of them.
+        ghost: number of images in a batch that share BN's statistics; None for all of them.
         counted: number of images in a batch that count toward the loss; None for all of them. The
             others affect only BN's statistics.
 

@@ -132,14 +132,14 @@ KINDS: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
 def convnet(kind: str, head: str = "pooled", seed: int = 0) -> nn.Sequential:
     r"""Build a convnet for digits: convolution, norm and ReLU, three times, then a linear layer.
 
-    The convolutions (3 x 3, 12 channels, no bias) return maps of 4 x 4. The weights of the
+    The convolutions (3 x 3, 12 channels, no bias) return 4 x 4 maps. The weights of the
     convolutions and the linear layer depend only on `seed`, so they're the same for all kinds.
 
     Args:
         kind: the norm, one of `KINDS`.
         head: what the linear layer sees: "pooled", the mean of each channel over all pixels;
             "signed", the same after multiplying each pixel by a fixed random sign; or "flat",
-            every number of the map.
+            every number in the map.
         seed: the seed for the weights.
 
     Returns:

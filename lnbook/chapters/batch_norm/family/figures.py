@@ -19,7 +19,7 @@ def members(panels: Mapping[str, ArrayLike], names: Sequence[str], notes: Sequen
     """Draw arrays as blocks of cells in two columns, and color the cells that share a mean.
 
     Args:
-        panels: the title of each block and its boolean array of three axes, as for
+        panels: the title of each block and its boolean array with three axes, as for
             `lnbook.chapters.shared.block_figures.blocks`.
         names: the labels of the three axes.
         notes: the text below each block, one or two lines.

@@ -337,10 +337,10 @@ RECALIBRATE_MISTAKES: Mapping[str, Callable[[nn.Module, list[Tensor]], Array]] =
 
 @checker
 def check_recalibrate(function: Recalibrate) -> str:
-    """Check a function that gives the batch norms of a model new running statistics.
+    """Check a function that gives a model's batch norms new running statistics.
 
-    Calls `function(model, batches)` with a model of two batch norms, in evaluation mode, and a
-    list of three batches.
+    Calls `function(model, batches)` with a model that has two batch norms, in evaluation mode, and
+    a list of three batches.
 
     Args:
         function: sets the running statistics to the plain mean over the batches, in place, and

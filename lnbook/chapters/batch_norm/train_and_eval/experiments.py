@@ -227,7 +227,7 @@ def output_gap(model: nn.Module, x: Tensor, *, batch_size: int) -> float:
 
 @dataclass(frozen=True)
 class MomentumRun:
-    """One training run, evaluated with running statistics of several momenta.
+    """One training run, evaluated with running statistics for several momenta.
 
     Attributes:
         steps: the steps after which the network was evaluated, shape `(K,)`.

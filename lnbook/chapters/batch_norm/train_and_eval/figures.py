@@ -171,8 +171,8 @@ def accuracy_by_batch(
         levels: the label and the accuracy of each horizontal line.
 
     Returns:
-        Lines with error bars of one standard deviation up and down; the sizes are on a logarithmic
-        axis.
+        Lines with error bars of one standard deviation in each direction; the sizes are on a
+        logarithmic axis.
 
     Raises:
         ValueError: there are no lines.
@@ -207,7 +207,7 @@ def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> F
         lines: the label of each line, and its mean and standard deviation over seeds, shape `(K,)`.
 
     Returns:
-        Lines with error bars of one standard deviation up and down.
+        Lines with error bars of one standard deviation in each direction.
 
     Raises:
         ValueError: there are no lines.

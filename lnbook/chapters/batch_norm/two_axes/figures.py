@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def columns_and_rows(x: ArrayLike, of_columns: ArrayLike, of_rows: ArrayLike) -> Figure:
-    """Draw a matrix twice, once with the statistics of its columns and once with those of its rows.
+    """Draw a matrix twice, once with its column statistics and once with its row statistics.
 
     Args:
         x: the matrix, shape `(N, H)`, at most 8 by 8.

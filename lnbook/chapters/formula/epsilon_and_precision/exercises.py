@@ -1,4 +1,4 @@
-"""Checkers for the exercises of "Choose epsilon, and keep your digits"."""
+"""Checkers for the exercises in "Choose epsilon, and keep your digits"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of "Choose epsilon, and keep your digits"."""
+"""Figures for "Choose epsilon, and keep your digits"."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def variance_errors(
 
 
 def spread(sigma: ArrayLike, outputs: Mapping[str, ArrayLike]) -> Figure:
-    """Plot the standard deviation of rows after normalization against the one before.
+    """Plot rows' standard deviations after normalization against those before it.
 
     Args:
         sigma: the standard deviations of the rows, positive, shape `(M,)`.

@@ -1,4 +1,4 @@
-"""Checkers for the exercises of "Write LayerNorm from scratch, and test it well"."""
+"""Checkers for the exercises in "Write LayerNorm from scratch, and test it well"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of "Write LayerNorm from scratch, and test it well"."""
+"""The figure for "Write LayerNorm from scratch, and test it well"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkers for the exercises of "See LayerNorm as geometry"."""
+"""Checkers for the exercises in "See LayerNorm as geometry"."""
 
 from __future__ import annotations
 

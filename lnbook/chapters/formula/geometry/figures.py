@@ -1,4 +1,4 @@
-"""Figures of "See LayerNorm as geometry"."""
+"""Figures for "See LayerNorm as geometry"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 RIGHT = np.array([1.0, -1.0, 0.0]) / np.sqrt(2.0)
 BACK = np.array([1.0, 1.0, -2.0]) / np.sqrt(6.0)
 UP = np.ones(3) / np.sqrt(3.0)
-TURN = np.radians(25.0)  # the viewpoint of the drawing: how far it's turned around (1, 1, 1)
+TURN = np.radians(25.0)  # the drawing's viewpoint: how far it's rotated about (1, 1, 1)
 TILT = np.radians(24.0)  # how far the viewpoint is above the plane
 FOLLOWED = ((COLORS["first"], "o"), (COLORS["second"], "s"), (COLORS["third"], "D"))
 SIZES = (9.5, 5.5, 6.5)  # different, so that you can see two markers in the same place

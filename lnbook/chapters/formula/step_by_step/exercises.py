@@ -1,4 +1,4 @@
-"""Checkers for the exercises of "Compute LayerNorm, step by step"."""
+"""Checkers for the exercises in "Compute LayerNorm, step by step"."""
 
 from __future__ import annotations
 

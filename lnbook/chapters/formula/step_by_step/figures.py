@@ -1,4 +1,4 @@
-"""Figures of "Compute LayerNorm, step by step"."""
+"""Figures for "Compute LayerNorm, step by step"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ROWS = 4
 
 @dataclass(frozen=True)
 class _Box:
-    """A box of the flow diagram: its position, its text, and a color for where it comes from."""
+    """A box in the flow diagram: its position, its text, and a color for where it comes from."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ def process() -> Figure:
     """Draw how LayerNorm computes its output, and where each ingredient comes from.
 
     Returns:
-        A flow diagram with the formula of each step and the shape of each result. Colors show what
+        A flow diagram with each step's formula and each result's shape. Colors show what
         comes from the row, what you choose, and what is learned.
 
     Example:
@@ -113,7 +113,7 @@ def _arrow(axes: Axes, start: _Box, end: _Box) -> None:
 
 
 def _mean(row: NDArray[np.float64]) -> float:
-    """The mean, with a mean that's only rounding error turned into 0."""
+    """The mean, or 0 if it's only rounding error."""
     return round(float(row.mean()), 12)
 
 

@@ -1,4 +1,4 @@
-"""Checkers for the exercises of "What does LayerNorm normalize?"."""
+"""Checkers for the exercises in "What does LayerNorm normalize?"."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ DECAYS: dict[str, Callable[[float, float, float], float]] = {
 
 @checker
 def check_new_decay(function: Callable[[float, float, float], Any]) -> str:
-    r"""Check the decay with which the angle falls by the same factor as the learning rate.
+    r"""Check the decay at which the angle falls by the same factor as the learning rate.
 
     .. math::
         \sqrt{2 \frac{\eta}{f} \lambda'} = \frac{1}{f} \sqrt{2 \eta \lambda}

@@ -19,9 +19,9 @@ def angles(
     """Draw how far the steps turn the weights, with predicted levels.
 
     Args:
-        steps: numbers of the steps, shape `(K,)`.
-        lines: angles in radians by label, each of shape `(K,)`.
-        levels: predicted angles by label, each as (angle, first step, last step).
+        steps: the step numbers, shape `(K,)`.
+        lines: angles in radians, keyed by label, each of shape `(K,)`.
+        levels: predicted angles, keyed by label, each as (angle, first step, last step).
 
     Returns:
         The lines on a logarithmic scale, and each level as a dotted line with its label above it.

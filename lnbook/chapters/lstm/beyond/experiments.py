@@ -1,4 +1,4 @@
-"""The experiments of the chapter on norms around `nn.LSTM`, the GRU and recurrent dropout.
+"""The experiments for the chapter on norms around `nn.LSTM`, the GRU and recurrent dropout.
 
 All runs are in float64, and their random numbers come from NumPy, so they're the same on every
 processor.

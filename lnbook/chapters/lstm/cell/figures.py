@@ -16,7 +16,7 @@ __all__ = ["cell", "gates"]
 
 HALF_HEIGHT, RADIUS = 0.5, 0.38
 
-BOXES = {  # center, formula, half of the width, color
+BOXES = {  # center, formula, half the width, color
     "c0": (1.3, 11.2, r"$c_{t-1}$", 0.95, INK),
     "h0": (4.7, 11.2, r"$h_{t-1}$", 0.95, INK),
     "x": (8.4, 11.2, r"$x_t$", 0.95, INK),
@@ -125,7 +125,7 @@ def gates(
     groups: Mapping[str, tuple[ArrayLike, ArrayLike]],
     names: Sequence[str] = ("input $i$", "forget $f$", "candidate $g$", "output $o$"),
 ) -> Figure:
-    """Draw mean and standard deviation of each gate's summed inputs, one panel per norm.
+    """Draw the mean and standard deviation of each gate's summed inputs, one panel per norm.
 
     Args:
         groups: for each panel, its title, means and standard deviations, both of shape `(4,)`.

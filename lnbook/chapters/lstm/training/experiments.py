@@ -50,7 +50,7 @@ class LastStep(nn.Module):
         hidden: features of the states, H.
         outputs: numbers per output.
         variant: "ba", "per-gate", "carried" or "none".
-        forget_bias: initial value of the bias of the forget gates.
+        forget_bias: initial value of the forget gates' bias.
 
     Shape:
         Input: `(N, L, D)`. Output: `(N, outputs)`.
@@ -204,7 +204,7 @@ class Run:
         model: the trained model.
         train_losses: the loss of each step on its batch, before the update.
         steps: the steps after which the model was tested.
-        scores: the score of the task on its test sequences after each of them.
+        scores: the task's score on its test sequences after each of these steps.
 
     Example:
         >>> run = train(adding(length=4), "ba", steps=4, hidden=3, every=2)
@@ -239,8 +239,8 @@ def train(
         task: made by `adding` or `digits`.
         variant: "ba", "per-gate", "carried" or "none".
         lr: the learning rate.
-        gain: initial value of the gains of the norms.
-        forget_bias: initial value of the biases of the forget gates.
+        gain: initial value of the norms' gains.
+        forget_bias: initial value of the forget gates' biases.
         seed: the seed for the weights.
         steps: the number of updates.
         hidden: features of the states.

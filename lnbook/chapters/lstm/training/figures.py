@@ -39,7 +39,7 @@ def curves(
         panels: for each panel, its title; for each line in it, its name, the updates `(T,)` and the
             scores `(S, T)` of all seeds.
         label: the name of the score.
-        log: whether the scale of scores is logarithmic.
+        log: whether the score axis is logarithmic.
         level: a score to compare with, drawn as a line across all panels.
 
     Returns:
@@ -85,7 +85,7 @@ def by_rate(
 
     Args:
         panels: for each panel, the name of its score; for each line in it, its name and the scores
-            of all seeds by learning rate, `(S,)`.
+            of all seeds, `(S,)`, keyed by learning rate.
         log: the panels that show scores on a logarithmic scale.
 
     Returns:

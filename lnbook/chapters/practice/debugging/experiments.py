@@ -87,7 +87,7 @@ def sum_errors(lengths: ArrayLike, rows: int, rng: np.random.Generator) -> dict[
     The numbers are uniform between 0 and 1, in float32. The exact sum is computed in float64.
 
     Args:
-        lengths: how many numbers a sum has, shape `(K,)`; multiples of 16.
+        lengths: how many numbers are in a sum, shape `(K,)`; multiples of 16.
         rows: how many sums to compute for each length.
         rng: draws the numbers.
 
@@ -111,7 +111,7 @@ def sum_errors(lengths: ArrayLike, rows: int, rng: np.random.Generator) -> dict[
 
 
 def layer_norm_in_order(x: Tensor, order: str, eps: float = 1e-5, ddof: int = 0) -> Tensor:
-    r"""Compute LayerNorm in float32 with a given order of addition, like another machine's kernel.
+    r"""Compute LayerNorm in float32 with a given order of addition, as on a different machine.
 
     .. math::
         y = \frac{x - \mu}{\sqrt{v + \epsilon}}
@@ -147,8 +147,8 @@ def tolerances(
             + \underbrace{2 \left(\left(\tfrac{k}{2} + 6\right) u + u'\right)}_{\text{rtol}} |y|
 
     with the unit roundoff :math:`u` of float32 (of float64 for rows in float64), the unit roundoff
-    :math:`u'` of the output's dtype, and :math:`k` roundings per number in a sum. They hold for
-    :math:`\gamma = 1` and :math:`\beta = 0`.
+    :math:`u'` of the output's dtype, and :math:`k` roundings per number in a sum. The tolerances
+    hold for :math:`\gamma = 1` and :math:`\beta = 0`.
 
     Args:
         x: the rows, of shape `(*, H)`.

@@ -18,10 +18,10 @@ def stream(largest: ArrayLike, limit: float) -> Figure:
 
     Args:
         largest: the largest magnitude after each block, positive, shape `(B,)`.
-        limit: the largest number of float16.
+        limit: the largest float16 number.
 
     Returns:
-        A line on a logarithmic scale, and a second one at the limit. Blocks beyond it have a cross.
+        A line on a logarithmic scale, and a second one at the limit. Crosses mark blocks beyond it.
 
     Raises:
         ValueError: `largest` isn't one-dimensional.

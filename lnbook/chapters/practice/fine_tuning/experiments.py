@@ -89,7 +89,7 @@ class Classifier(nn.Module):
 
 
 class LowRank(nn.Module):
-    r"""The LoRA term of a matrix: a product of two thin matrices, zero at first.
+    r"""The LoRA term for a matrix: a product of two thin matrices, zero at first.
 
     .. math::
         W \leftarrow W + B A, \qquad A \in \mathbb{R}^{r \times n}, \; B \in \mathbb{R}^{m \times r}
@@ -230,7 +230,7 @@ def trainable(
         seed: determines LoRA's matrices and the random choice.
 
     Returns:
-        The trained parameters by name, and masks for those that are trained only in part.
+        The trained parameters, keyed by name, and masks for those that are trained only in part.
 
     Raises:
         ValueError: `method` isn't one of these.
@@ -300,7 +300,7 @@ class Tuned(NamedTuple):
 def fine_tune(start: Classifier, method: str, seed: int, *, lr: float, steps: int = 200) -> Tuned:
     """Fine-tune a copy of a model on 100 images of the digits 5 to 9, with Adam.
 
-    The head is replaced by a new one.
+    The head is replaced with a new one.
 
     Args:
         start: the model, pretrained or not.

@@ -23,7 +23,7 @@ PARTS = 2 * PROGRAMS * WIDTH * 4
 
 @checker
 def check_launch(block: Any = None, masked: Any = None, parts: Any = None) -> str:
-    """Check the sizes of a launch for rows of 5000 features in bfloat16.
+    """Check the launch sizes for rows of 5000 features in bfloat16.
 
     Args:
         block: the size of a program's block.

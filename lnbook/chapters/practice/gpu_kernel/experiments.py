@@ -144,7 +144,7 @@ print(json.dumps({"loads": vectors.count("ld"), "stores": vectors.count("st"), "
 
 
 def compiled_accesses(width: int) -> dict[str, int]:
-    """Compile the LayerNorm kernel of lnbook for an H100, and count how it accesses memory.
+    """Compile lnbook's LayerNorm kernel for an H100, and count how it accesses memory.
 
     This doesn't need a GPU. The kernel has a weight and a bias, and uses float32.
 

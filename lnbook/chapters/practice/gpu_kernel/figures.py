@@ -26,7 +26,7 @@ def careless_scale(widths: ArrayLike, scales: ArrayLike) -> Figure:
         scales: the standard deviations of the outputs, shape `(W,)`.
 
     Returns:
-        One panel with a logarithmic scale of widths, a dot per width, and a line at 1.
+        One panel with a logarithmic width axis, a dot per width, and a line at 1.
 
     Raises:
         ValueError: the shapes differ.
@@ -99,10 +99,10 @@ def two_stages(rows: int, width: int, count: int, tile: int) -> Figure:
     """Show which program adds up what in the two stages of the parameter gradients.
 
     Args:
-        rows: number of rows of gradients, which the programs of the first stage take in turn.
+        rows: number of rows of gradients, which the programs in the first stage process in turn.
         width: elements in a row.
         count: how many programs the first stage has.
-        tile: how many columns a program of the second stage adds up.
+        tile: how many columns a program in the second stage adds up.
 
     Returns:
         Three grids, one below the other: the rows, one row of sums per program, and the result.

@@ -19,7 +19,7 @@ __all__ = ["run_on"]
 def run_on(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
     """Call a function in several processes that can send each other tensors.
 
-    The processes form a process group of `torch.distributed` with the backend gloo, which works on
+    The processes form a process group of `torch.distributed` with the gloo backend, which works on
     a CPU. Each uses one thread. They're kept for the next call, so only the first one is slow.
 
     Args:

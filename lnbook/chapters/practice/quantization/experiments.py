@@ -134,7 +134,7 @@ def _writers(model: CausalLanguageModel) -> list[nn.Linear]:
 
 @torch.no_grad()
 def fold_(model: CausalLanguageModel) -> CausalLanguageModel:
-    r"""Move gamma and beta of every norm into the matrix that reads it, in place.
+    r"""Move every norm's gamma and beta into the matrix that reads it, in place.
 
     .. math::
         W (\gamma \odot \hat{x} + \beta) + b = (W \operatorname{diag} \gamma)\, \hat{x}
@@ -359,7 +359,7 @@ def quantized(
     Args:
         model: a Pre-LN model; it isn't changed.
         bits: how many bits an integer has.
-        fine: a scale for each token and for each row of a matrix, not only one for each tensor.
+        fine: a scale for each token and for each row of a matrix, not just one per tensor.
         outputs: whether the outputs of the norms are quantized.
         inputs: whether the norms' inputs are quantized.
         weights: whether the matrices that read the norms are quantized.
@@ -489,7 +489,7 @@ def onnx_operations(static: bool) -> list[str]:
             (`quantize_dynamic`).
 
     Returns:
-        The operations of the graph, after the optimizations of ONNX Runtime.
+        The graph's operations, after ONNX Runtime's optimizations.
 
     Example:
         >>> onnx_operations(static=False)[0]

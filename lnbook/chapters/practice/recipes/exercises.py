@@ -96,7 +96,7 @@ FOLD_MISTAKES: Mapping[str, Fold] = MappingProxyType(
 
 @checker
 def check_fold(fold: Fold) -> str:
-    r"""Check a function that folds the gains of a norm through a ReLU into the next layer.
+    r"""Check a function that folds a norm's gains through a ReLU into the next layer.
 
     Calls `fold(weight, gamma, beta)` with NumPy arrays: `weight` of shape (outputs, features),
     as PyTorch stores it, and positive `gamma`.
@@ -259,7 +259,7 @@ RENAME_MISTAKES: Mapping[str, Callable[[Mapping[str, Any]], State]] = MappingPro
 
 @checker
 def check_rename(rename: Callable[[State], State]) -> str:
-    """Check a function that gives the LayerNorms of an old state dict their current names.
+    """Check a function that gives the LayerNorms in an old state dict their current names.
 
     Calls `rename(state)` with a dict from names to values. Keys that end in `.LayerNorm.gamma`
     or `.LayerNorm.beta` should end in `.LayerNorm.weight` and `.LayerNorm.bias`; all others

@@ -14,7 +14,7 @@ __all__ = ["gains_over_training"]
 
 
 def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Figure:
-    """Draw how the gains of a network change during training, for several seeds.
+    """Draw how a network's gains change during training, for several seeds.
 
     Args:
         steps: the steps, shape `(T,)`.

@@ -39,7 +39,7 @@ def check_rms_traffic(forward: Any = None, backward: Any = None) -> str:
 
     Args:
         forward: bytes of the forward pass, without the weight and the numbers per row.
-        backward: bytes of the backward pass, by the same rule.
+        backward: bytes of the backward pass, counted the same way.
 
     Example:
         >>> check_rms_traffic(forward=4096 * 1024 * 2)

@@ -59,7 +59,7 @@ layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of torch, as it was called.
+    """One torch operation, as it was called.
 
     Attributes:
         name: what torch calls it, for example "mul" or "native_layer_norm".
@@ -94,7 +94,7 @@ class _Recorder(TorchDispatchMode):
         given = {key: value for key, value in kwargs.items() if key != "out"}
         inputs = _tensors((args[1:] if name == "copy_" else args, given))
         if name.startswith("new_") or name.endswith("_like"):
-            inputs = []  # it reads no number
+            inputs = []  # it reads no numbers
         outputs = _tensors(result)
         if _moves_nothing(func, inputs, outputs):
             self.found.append(Operation(name, 0, 0))
@@ -441,8 +441,8 @@ def lstm_one_norm(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
 def lstm_one_sigmoid(x: Tensor, p: Parameters, eps: float = 1e-5) -> Tensor:
     r"""Compute `lstm_one_norm` with one sigmoid for all gates: tanh(a) = 2 sigmoid(2a) - 1.
 
-    The inner factor of 2 is absorbed into the gain and the shift of the candidate. Arguments and
-    result are the same as in `lstm_naive`.
+    The inner factor of 2 is absorbed into the candidate's gain and shift. Arguments and result are
+    the same as in `lstm_naive`.
 
     Example:
         >>> p = lstm_parameters(1, 4)
@@ -553,8 +553,8 @@ def _with_doubled_candidates(p: Parameters) -> tuple[Tensor, Tensor]:
 def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> dict[str, Tensor]:
     """Go back through the steps that `keep_forward` ran: backpropagation through time.
 
-    The loop contains only what depends on the next step. Local derivatives are computed before it,
-    for all steps at once, and the gradients of the parameters after it.
+    The loop contains only what depends on the next step. Local derivatives are computed before the
+    loop, for all steps at once, and the gradients of the parameters after it.
 
     Args:
         grad_output: the upstream gradient of all hidden states, of shape `(L, N, H)`.
@@ -563,7 +563,7 @@ def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> d
         kept: what `keep_forward` returned.
 
     Returns:
-        The gradients of `x` and of each parameter, by name.
+        The gradients of `x` and of each parameter, keyed by name.
 
     Example:
         >>> x, p = torch.ones(3, 2, 1).double(), lstm_parameters(1, 4)
@@ -607,7 +607,8 @@ def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> d
 def _local_derivatives(kept: Kept, given_c: Tensor) -> tuple[Tensor, Tensor]:
     """Return the local derivatives of a step.
 
-    They're those of m and h' with respect to the summed inputs, and of h' with respect to LN(m).
+    They're the derivatives of m and h' with respect to the summed inputs, and of h' with respect
+    to LN(m).
     """
     i, f, g, o = kept.gates.chunk(4, -1)
     local = torch.empty_like(kept.gates)

@@ -15,7 +15,7 @@ __all__ = ["counted_and_measured", "ratios", "roofline"]
 
 TICKS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
-# A ratio, and the two values between which the middle half of the rounds lies.
+# A ratio, and the two values that bound the middle half of the rounds.
 Spread = tuple[float, float, float]
 
 
@@ -122,9 +122,9 @@ def ratios(panels: Mapping[str, Mapping[str, Mapping[str, Spread]]], unit: str) 
     """Draw ratios with their spread: one row per version, one marker per setting.
 
     Args:
-        panels: the panels by title; each contains settings by name, and each setting contains
-            versions by name, with a ratio and the ends of its spread. All settings in a panel have
-            the same versions.
+        panels: the panels, keyed by title. Each contains settings, keyed by name, and each setting
+            contains versions, keyed by name, with a ratio and the ends of its spread. All settings
+            in a panel have the same versions.
         unit: what the ratios are multiples of.
 
     Returns:

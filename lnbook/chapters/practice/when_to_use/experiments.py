@@ -1,8 +1,8 @@
 """The experiments for the chapter on when to use LayerNorm: small networks on digits.
 
 Networks that differ only in their seeds are trained side by side, as one model with inputs of
-shape `(S, N, H)`, which takes a fraction of the time of training them one by one. All runs are in
-float64, and their random numbers come from NumPy, so they're the same on every processor.
+shape `(S, N, H)`, which takes a fraction of the time needed to train them one by one. All runs
+are in float64, and their random numbers come from NumPy, so they're the same on every processor.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class DropoutResult:
     Attributes:
         loss: mean cross-entropy on the test digits, shape `(S,)`.
         right: test accuracy, shape `(S,)`.
-        remeasured: the loss after BN's running statistics have been measured again on the training
+        remeasured: the loss after BN's running statistics have been remeasured on the training
             digits, without dropout, shape `(S,)`. Equal to `loss` for LN.
         ratio: for the last norm of each network, the variance of its inputs over the training
             digits in evaluation, divided by the running variance; the median over the features,
@@ -314,7 +314,7 @@ def train_with_dropout(
     steps: int = 300,
     seeds: Sequence[int] = range(5),
 ) -> DropoutResult:
-    """Train networks of two hidden layers on digits, with a norm and dropout in a given order.
+    """Train networks with two hidden layers on digits, with a norm and dropout in a given order.
 
     Each hidden layer is linear (64 features), ReLU and norm. Training uses Adam and batches of 32.
 

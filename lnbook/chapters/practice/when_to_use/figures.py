@@ -29,8 +29,8 @@ def decision(steps: Sequence[tuple[str, str]], otherwise: str) -> Figure:
         otherwise: the advice if every answer is no.
 
     Returns:
-        Questions in boxes of the left column, numbered from 1, each with an arrow "yes" to its
-        advice and an arrow "no" to the next question.
+        Questions in boxes in the left column, numbered from 1, each with a "yes" arrow to its
+        advice and a "no" arrow to the next question.
 
     Raises:
         ValueError: if there is no question.

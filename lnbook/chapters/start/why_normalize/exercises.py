@@ -1,4 +1,4 @@
-"""Checkers for the exercises of "Why normalize?"."""
+"""Checkers for the exercises in "Why normalize?"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments of "Why normalize?": deep networks, with and without a norm.
+"""The experiments for "Why normalize?": deep networks, with and without a norm.
 
 Networks that differ only in their seeds are trained side by side, as one model whose inputs have
 shape `(S, N, H)`. That takes a fraction of the time that training them one by one would. All runs

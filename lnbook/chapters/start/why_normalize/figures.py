@@ -1,4 +1,4 @@
-"""Figures of "Why normalize?"."""
+"""Figures for "Why normalize?"."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def by_rate(
     Args:
         panels: a title for each panel and, for each line in it, a label and the losses of all seeds
             at each learning rate.
-        levels: losses to compare with, by name.
+        levels: losses to compare with, keyed by name.
         top: losses above this, or not finite, are drawn as crosses at this height.
 
     Returns:

@@ -117,7 +117,7 @@ class Denoiser(nn.Module):
         layers: the number of blocks.
 
     Raises:
-        ValueError: there's no variant of this name.
+        ValueError: there's no variant with this name.
 
     Example:
         >>> model = Denoiser("adaLN-Zero")
@@ -232,7 +232,7 @@ class Run(NamedTuple):
 
     Attributes:
         model: the model after the last step.
-        steps: numbers of steps, including the last one.
+        steps: the step numbers, including the last one.
         losses: the test loss after each of them.
 
     Example:
@@ -292,7 +292,7 @@ def _digits() -> Digits:
 
 
 def _noisy(rng: np.random.Generator, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the arguments of `flow_loss` after the model."""
+    """Return the arguments for `flow_loss` that come after the model."""
     t = torch.tensor(rng.random(len(x)))
     return x, t, torch.tensor(rng.normal(size=tuple(x.shape))), y
 
@@ -361,7 +361,7 @@ def first_gradients(model: Denoiser, seed: int = 0) -> Array:
         seed: the seed for the batch of 256 images.
 
     Returns:
-        Shape `(L,)`: for each block, the norm over the parameters of attention and feed-forward
+        Shape `(L,)`: for each block, the norm over the parameters of the attention and feed-forward
         network together.
 
     Example:
@@ -395,7 +395,7 @@ PARTS = {
 
 
 def trained_parts(model: Denoiser, steps: int, seed: int = 0, lr: float = 0.003) -> list[set[str]]:
-    """Return, for each of the first steps of Adam, which parts get a nonzero gradient.
+    """Return, for each of Adam's first steps, which parts get a nonzero gradient.
 
     Parts are the keys of `PARTS`; a part of the blocks counts if any block's does.
 
@@ -415,7 +415,7 @@ def trained_parts(model: Denoiser, steps: int, seed: int = 0, lr: float = 0.003)
 
 
 def _gradients(model: Denoiser) -> list[tuple[str, Tensor]]:
-    """Return the gradients by name; those of the blocks' modulation layers are split into two."""
+    """Return gradients keyed by name; those of the blocks' modulation layers are split in two."""
     found = []
     for name, parameter in model.named_parameters():
         if parameter.grad is None:

@@ -17,8 +17,8 @@ def images(rows: Mapping[str, ArrayLike], titles: Sequence[str]) -> Figure:
     """Draw rows of small gray images.
 
     Args:
-        rows: images by the label of their row, each of shape `(N, height, width)`, with pixels from
-            -1 (white) to 1 (black).
+        rows: images, keyed by the label of their row, each of shape `(N, height, width)`, with
+            pixels from -1 (white) to 1 (black).
         titles: what to write above each of the N columns.
 
     Raises:

@@ -160,7 +160,7 @@ MASK_MISTAKES: dict[str, Merge] = {
 def check_merged_mask(function: Merge) -> str:
     """Check a function that merges two masks for `nn.MultiheadAttention` into a single one.
 
-    Calls `function(attn_mask, key_padding_mask)` with bool tensors of the shapes `(L, L)` and
+    Calls `function(attn_mask, key_padding_mask)` with bool tensors of shapes `(L, L)` and
     `(N, L)`, in which True hides a key.
 
     Args:
@@ -235,8 +235,8 @@ def check_pre_block(block: type[nn.Module]) -> str:
     """Check a Pre-LN block against PyTorch's layer.
 
     Args:
-        block: a class that is created as `block(d_model, nhead, dim_feedforward, dropout)`, with
-            the parameters of `torch.nn.TransformerEncoderLayer`, and called as
+        block: a class that is instantiated as `block(d_model, nhead, dim_feedforward, dropout)`,
+            with the parameters of `torch.nn.TransformerEncoderLayer`, and called as
             `block(x, attn_mask, key_padding_mask)`.
 
     Example:

@@ -37,7 +37,7 @@ CLASSES = 50
 
 @torch.no_grad()
 def first_loss(final_norm: bool, depth: int = 24, seed: int = 0) -> float:
-    r"""Measure how far the loss of a new Pre-LN stack with a linear head is above that of guessing.
+    r"""Measure how far the loss of a new Pre-LN stack with a linear head exceeds that of guessing.
 
     The head has 50 classes and is initialized like `torch.nn.Linear`. Inputs and classes are
     random, so only luck beats :math:`\ln 50`.
@@ -66,7 +66,7 @@ def first_loss(final_norm: bool, depth: int = 24, seed: int = 0) -> float:
 def sameness_under_dropout(
     block: type[TransformerBlock], where: str, depth: int = 12, share: float = 0.1, seed: int = 0
 ) -> Array:
-    r"""Compare two forward passes that differ only in which numbers are dropped by dropout.
+    r"""Compare two forward passes that differ only in which numbers dropout drops.
 
     Dropout is applied in one of two places, for both branches of each block:
 

@@ -94,7 +94,7 @@ def by_depth(
         depths: K depths, in blocks.
         panels: for each panel, its title (empty for none) and its lines: the label, and the
             results of some runs, shape `(runs, K)`.
-        labels: the label of the vertical axis of each panel.
+        labels: the label of each panel's vertical axis.
 
     Returns:
         Stacked panels. Each line is the mean of its runs, with a band over all of them. The
@@ -144,7 +144,7 @@ def by_block(
         panels: for each panel, its title and its lines: the label, and the results of some runs,
             first block first, shape `(runs, L)`.
         label: the label of the vertical axes.
-        references: lines of shape `(L,)` to compare with, by panel title and label.
+        references: lines of shape `(L,)` to compare with, keyed by panel title and label.
         scale: the vertical scale, "log" or "linear" (starting at 0).
         one_scale: whether all panels show the same range.
 

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @checker
 def check_sphere_step(h: Any = None) -> str:
-    r"""Check a step of nGPT from [1, 0] toward a branch's output of [0, 5], with alpha 1/4.
+    r"""Check an nGPT step from [1, 0] toward a branch's output of [0, 5], with alpha 1/4.
 
     .. math::
         h \leftarrow \operatorname{unit}\left(h + \alpha

@@ -157,7 +157,7 @@ def _unit(x: Tensor) -> Tensor:
 
 
 class _SphereAttention(SelfAttention):
-    """Attention of nGPT: unit queries and keys with a learned scale per feature."""
+    """nGPT's attention: unit queries and keys with a learned scale per feature."""
 
     def __init__(self, embed_dim: int, num_heads: int, dtype: torch.dtype | None) -> None:
         super().__init__(embed_dim, num_heads, bias=False, qk_norm="l2", dtype=dtype)
@@ -173,7 +173,7 @@ class _SphereAttention(SelfAttention):
 
 
 class _Scaled(nn.Module):
-    """A learned vector of nGPT, stored at its own scale, which sets how fast Adam changes it."""
+    """A learned vector in nGPT, stored at its own scale, which sets how fast Adam changes it."""
 
     def __init__(
         self, features: int, start: float, stored: float, dtype: torch.dtype | None
@@ -187,7 +187,7 @@ class _Scaled(nn.Module):
 
 
 class SphereBlock(TransformerBlock):
-    r"""A block of nGPT: the stream moves along the unit sphere.
+    r"""An nGPT block: the stream moves along the unit sphere.
 
     .. math::
         h \leftarrow \operatorname{unit}\left(h + \alpha \odot
@@ -396,7 +396,7 @@ class Design(NamedTuple):
 
 
 def _constant(_number: int, depth: int) -> float:
-    """The geometric mean of the factors of LayerNorm Scaling."""
+    """The geometric mean of LayerNorm Scaling's factors."""
     return math.exp(-math.lgamma(depth + 1) / (2 * depth))
 
 
@@ -423,7 +423,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
 def build(
     design: str, vocab_size: int, seed: int, layers: int = 4, dtype: torch.dtype = torch.float64
 ) -> CausalLanguageModel:
-    """Build a language model of one of the designs.
+    """Build a language model with one of the designs.
 
     Args:
         design: a name in `DESIGNS`.
@@ -433,7 +433,7 @@ def build(
         dtype: the dtype of the parameters.
 
     Raises:
-        ValueError: there's no design of this name.
+        ValueError: there's no design with this name.
 
     Example:
         >>> one, other = build("Pre-LN", 9, 0, 2), build("DyT", 9, 0, 2)
@@ -509,7 +509,7 @@ def train(
         The model, its losses and its largest logits.
 
     Raises:
-        ValueError: there's no design of this name.
+        ValueError: there's no design with this name.
 
     Example:
         >>> ab = torch.tensor([0, 1] * 50)

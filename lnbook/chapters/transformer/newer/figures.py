@@ -21,7 +21,7 @@ def curves(
     log_x: bool = False,
     log_y: Sequence[str] = (),
 ) -> Figure:
-    """Draw quantities of several runs, with a band for their range.
+    """Draw quantities from several runs, with a band for their range.
 
     Args:
         panels: for each panel, its title and its lines: a name, the x values, of shape `(K,)`, and
@@ -77,7 +77,7 @@ def differences(rows: Mapping[str, ArrayLike], label: str) -> Figure:
     """Draw differences from a baseline, with one point per seed.
 
     Args:
-        rows: the differences of each kind of run, by name.
+        rows: the differences for each kind of run, keyed by name.
         label: what the differences are.
 
     Returns:

@@ -219,7 +219,7 @@ def learn_coin_flips(
     sequences.
 
     Args:
-        norm: the norm of the model, a name or a factory, as in `lnbook.transformer`.
+        norm: the model's norm, a name or a factory, as in `lnbook.transformer`.
         batch_size: sequences in a batch.
         seed: the seed for the weights and coin flips.
         steps: how many training steps.

@@ -1,4 +1,4 @@
-"""Checkers for the exercises of the chapter on training transformers."""
+"""Checkers for the exercises in the chapter on training transformers."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def first_step(
     batch: int = 8,
     length: int = 64,
 ) -> dict[str, float]:
-    r"""Take the first step of Adam, and measure how much parameters and outputs change.
+    r"""Take Adam's first step, and measure how much parameters and outputs change.
 
     The inputs and the next characters are random, so the result doesn't depend on any text.
 

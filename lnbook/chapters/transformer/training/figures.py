@@ -27,7 +27,7 @@ def curves(
     Args:
         panels: for each panel, its title; for each line in it, its label, the steps `(T,)` and the
             losses `(S, T)` of all seeds.
-        levels: losses to compare with, by name, drawn across all panels.
+        levels: losses to compare with, keyed by name, drawn across all panels.
 
     Returns:
         Stacked panels on the same scale.
@@ -66,7 +66,7 @@ def by_rate(
 
     Args:
         lines: for each line, its label, and for each learning rate, the losses of all seeds.
-        levels: losses to compare with, by name.
+        levels: losses to compare with, keyed by name.
 
     Returns:
         A line through the means, and a point for each seed.
@@ -186,7 +186,7 @@ def finals(rows: Mapping[str, Sequence[float]], levels: Mapping[str, float]) -> 
 
     Args:
         rows: for each row, its name and the losses of all seeds.
-        levels: losses to compare with, by name, drawn from top to bottom.
+        levels: losses to compare with, keyed by name, drawn from top to bottom.
 
     Returns:
         A point for each run, and a bar at the mean.

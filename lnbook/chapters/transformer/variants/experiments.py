@@ -344,7 +344,7 @@ def _singled_out(queries: Array, k: Array, least: float) -> NDArray[np.bool_]:
 
 
 class _XorNetworks(nn.Module):
-    """Several networks of linear layer, norm and linear layer, trained side by side."""
+    """Several networks, each a linear layer, a norm and a linear layer, trained side by side."""
 
     def __init__(self, norm: str, width: int, runs: int, rng: np.random.Generator) -> None:
         super().__init__()
@@ -369,7 +369,7 @@ class _XorNetworks(nn.Module):
 def xor_solved(
     width: int, norm: str = "layer_norm", *, runs: int = 20, steps: int = 500, seed: int = 0
 ) -> NDArray[np.bool_]:
-    """Train networks of two linear layers with a norm between them on the four points of XOR.
+    """Train networks with two linear layers and a norm between them on the four points of XOR.
 
     Uses Adam with a learning rate of 0.05, all four points in each step, and the initialization of
     `nn.Linear`.
