@@ -1,7 +1,10 @@
 """Sphinx extension: writes folds as <details>, which open without JavaScript.
 
-Otherwise hints and solutions (admonitions with the class `dropdown`) and hidden code would need
+Otherwise hints and solutions (admonitions with the `dropdown` class) and hidden code would need
 scripts to open, or have accessible labels that differ from their visible summaries.
+
+If a hidden cell has no output, its code joins the fold of a hidden cell right after it, so that a
+reader sees one button instead of two.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ from html import escape
 from typing import Any
 
 from docutils import nodes
-from myst_nb.sphinx_ import HideCodeCellNode
+from myst_nb.sphinx_ import HideCodeCellNode, HideInputCells
 from sphinx.application import Sphinx
 from sphinx.locale import admonitionlabels
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import solution_node
 
 
@@ -21,7 +25,27 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(HideCodeCellNode, override=True, html=(_visit_hidden, _depart))
     app.add_node(solution_node, override=True, html=(_visit_box, _depart_box))
     app.add_node(nodes.admonition, override=True, html=(_visit_box, _depart_box))
+    app.add_post_transform(JoinHidden)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class JoinHidden(SphinxPostTransform):
+    """Moves the code of hidden cells without output into the next cell's fold."""
+
+    default_priority = HideInputCells.default_priority + 1
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        """Join the folds of this page."""
+        for fold in list(self.document.findall(HideCodeCellNode)):
+            cell = fold.parent
+            following = cell.next_node(descend=False, siblings=True)
+            if len(cell) > 1 or not (isinstance(following, nodes.container) and following.children):
+                continue
+            target = following[0]
+            if isinstance(target, HideCodeCellNode):
+                target[:0] = fold.children
+                cell.parent.remove(cell)
 
 
 def _visit_hidden(writer: Any, node: nodes.Element) -> None:
