@@ -31,7 +31,7 @@ SAMPLE_SECONDS = 2e-3
 # Where Linux describes the processor.
 ABOUT = Path("/proc/cpuinfo")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-# The load average at the start reveals records from a busy machine.
+# The load average at the start shows whether a record was made on a busy machine.
 LOAD = round(os.getloadavg()[0], 1)
 QUIET = 1.0
 # An idle second core takes a tenth of a second or more to get up to speed.

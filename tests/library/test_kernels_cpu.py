@@ -21,7 +21,6 @@ from tests.helpers.random_tensors import random_input, random_tensor, randomized
 
 pytest.importorskip("numba")
 _compile = pytest.importorskip("lnbook.kernels.cpu._compile")
-WIDE = pytest.importorskip("lnbook.kernels.cpu._layer_norm").WIDE
 from numba import njit  # noqa: E402
 
 EPS = 0.3
@@ -96,8 +95,8 @@ def test_kernels_equal_numpy(norm, shape, dims, dtype, wide, way):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [1, 2, 3, 67])  # the backward pass splits 67 rows into 64 and 3
-def test_wide_rows_are_right_in_twos_and_alone(rows, dtype, way):
-    width = WIDE + 5
+def test_rows_are_right_alone_and_after_others(rows, dtype, way):
+    width = 517
     x, weight, bias, grad = random_case((rows, width), 1, dtype)
     x[-1], grad[-1] = 3 * x[-1] + 1, -4 * grad[-1]  # unlike its neighbor
     results = run("layer_norm", x, (width,), (weight, bias), grad)
@@ -107,16 +106,18 @@ def test_wide_rows_are_right_in_twos_and_alone(rows, dtype, way):
         np.testing.assert_allclose(found.double().numpy(), right, rtol=0, atol=tolerance)
 
 
-def test_rows_taken_together_do_not_mix():
-    x, weight, _, grad = random_case((5, WIDE))
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+def test_a_row_is_not_mixed_with_the_next_one(norm):
+    x, weight, _, grad = random_case((5, 100))
     grad[1], grad[4] = np.nan, np.nan
-    _, dx, _, _ = run("layer_norm", x, (WIDE,), (weight, None), grad)
+    parameters = (weight, None)[: 2 if norm == "layer_norm" else 1]
+    dx = run(norm, x, (100,), parameters, grad)[1]
     assert dx.isnan().all(1).tolist() == [False, True, False, False, True]
     assert not dx[[0, 2, 3]].isnan().any()
 
 
 @pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
-@pytest.mark.parametrize("shape", [(1000, 48), (300, 1000), (131, WIDE)])
+@pytest.mark.parametrize("shape", [(1000, 48), (300, 1000), (131, 512)])
 def test_the_number_of_threads_changes_no_bit(norm, shape, monkeypatch):
     monkeypatch.setattr(norms, "SHARED", 0)
     x, weight, bias, grad = random_case(shape)
@@ -361,8 +362,9 @@ def operator_calls(requires_grad=True, dtype=torch.float32):
     }
 
 
+# Whether an operator is registered correctly doesn't depend on the dtype, so two of them do.
 @pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_operators_pass_opcheck(number, dtype):
     operator, given = list(operator_calls(dtype=dtype).items())[number]
     torch.library.opcheck(operator, given)
@@ -597,7 +599,8 @@ def python(code):
 
 
 def test_importing_lnbook_imports_neither_numba_nor_triton():
-    code = "import sys, lnbook.layers, lnbook.kernels.operators, lnbook.kernels.cpu\n"
+    code = "import sys, lnbook.layers, lnbook.recurrent, lnbook.kernels.operators\n"
+    code += "import lnbook.kernels.cpu\n"
     assert python(code + "print([n for n in ('numba', 'triton') if n in sys.modules])") == ["[]"]
 
 

@@ -82,6 +82,7 @@ def ways(case: Case, *, backward: bool) -> dict[str, Callable[[], Any]]:
             "formula, line by line": case.line_by_line_both,
             "loops": case.both(k.strict_forward, k.strict_backward),
             "loops, any order": case.both(k.fast_forward, k.fast_backward),
+            "reading ahead": case.both(k.fast_forward, k.backward_ahead),
             "blocks": case.both(k.forward_blocks, k.backward_blocks),
             "copy": lambda: target.copy_(source),
         }
@@ -91,6 +92,7 @@ def ways(case: Case, *, backward: bool) -> dict[str, Callable[[], Any]]:
         "formula, line by line": torch.no_grad()(case.line_by_line),
         "loops": case.forward(k.strict_forward),
         "loops, any order": case.forward(k.fast_forward),
+        "reading ahead": case.forward(k.fast_forward),  # only the backward pass does
         "blocks": case.forward(k.forward_blocks),
         "copy": lambda: target.copy_(source),
     }

@@ -1,7 +1,9 @@
 """Time lnbook's CPU kernels next to PyTorch's: `make measure NAME=practice/cpu_kernel/targets`.
 
 For each size, everything is timed in turn in a single process. Numbers are relative to PyTorch's
-LayerNorm; for RMSNorm, divide the numbers for `F.rms_norm` by ours.
+LayerNorm; for RMSNorm, divide the numbers for `F.rms_norm` by ours. For the small input, two more
+calls show where the time goes: an autograd function that computes nothing, and the kernels without
+autograd and argument checks.
 """
 
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from torch.nn import functional as native
 
 from benchmarks.timing import busy, compare, table, threads
 from lnbook.functional import LayerNormFunction, RMSNormFunction
+from lnbook.kernels import cpu
 
 missing = busy
 PROCESSES = 3
@@ -21,6 +24,22 @@ LARGE = [(8192, 768), (2048, 4096), (32, 512, 512)]
 SMALL = (32, 256)
 CASES = [(shape, torch.float32) for shape in (SMALL, *LARGE)]
 CASES += [(shape, torch.bfloat16) for shape in (SMALL, *LARGE)]
+
+
+class Nothing(torch.autograd.Function):
+    """Saves and returns as many tensors as LayerNorm in Python, but computes nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, shape: Any, weight: Tensor, bias: Tensor) -> Tensor:
+        """Return an uninitialized tensor."""
+        ctx.save_for_backward(x, weight, bias, x.new_empty(3, len(x)))
+        return torch.empty_like(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        """Return uninitialized tensors."""
+        x, weight, bias, _ = ctx.saved_tensors
+        return torch.empty_like(x), None, torch.empty_like(weight), torch.empty_like(bias)
 
 
 def ways(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Callable[[bool], Any]]:
@@ -41,7 +60,13 @@ def ways(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Callable[[bool
 
         return run
 
-    return {
+    def kernels(backward: bool) -> Any:
+        given = x.detach(), features, weight.detach()
+        y, statistics = cpu.layer_norm_forward(*given, bias.detach(), 1e-5)
+        return cpu.layer_norm_backward(upstream, *given, statistics, 1e-5) if backward else y
+
+    overhead = {"nothing": norm(Nothing.apply, x, weight, bias), "kernels": kernels}
+    calls = {
         "native": norm(native.layer_norm, x, weight, bias),
         "fused": norm(LayerNormFunction.apply, x, weight, bias),
         "F.rms_norm": norm(native.rms_norm, x, weight),
@@ -49,6 +74,7 @@ def ways(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Callable[[bool
         "copy": lambda backward: target.copy_(x.detach()),
         "x + 1": lambda backward: x.detach() + 1,
     }
+    return calls | (overhead if shape == SMALL else {})
 
 
 def check(calls: dict[str, Callable[[bool], Any]], dtype: torch.dtype) -> None:

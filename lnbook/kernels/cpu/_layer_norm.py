@@ -25,15 +25,7 @@ from lnbook.kernels.cpu._compile import (
     take,
     widen,
 )
-from lnbook.kernels.cpu._rows import (
-    WIDE,
-    buffer,
-    inverse_root,
-    mean_of,
-    minus,
-    parameter,
-    scaled_twice,
-)
+from lnbook.kernels.cpu._rows import inverse_root, mean_of, minus, parameter, scaled_twice
 
 __all__ = ["backward_job", "forward_job"]
 
@@ -101,14 +93,30 @@ def forward(numbers, element, one):
 
 
 @fast
-def means_of(dy, x, mean, rest, r, weight, one):
-    """Return mean(g), and mean(g * xhat) times r."""
+def products(dy, x, weight, mean, rest):
+    """Return g, and g times the centered x, for one element."""
+    g = widen(dy) * weight
+    return g, g * minus(widen(x), mean, rest)
+
+
+@fast
+def sums_of(dy, x, weight, mean, rest, one):
+    """Return the sums of both products over a row."""
     total = product = one - one
     for i in range(len(x)):
-        g = widen(dy[i]) * weight[i]
+        g, g_centered = products(dy[i], x[i], weight[i], mean, rest)
         total += g
-        product += g * minus(widen(x[i]), mean, rest)
-    return mean_of(total, len(x), one), scaled_twice(mean_of(product, len(x), one), r)
+        product += g_centered
+    return total, product
+
+
+@fast
+def numbers_of(statistics, n, sums, width, one):
+    """Return what `derivatives` needs to know about row n; the last is mean(g * xhat) times r."""
+    mean, rest, r = statistics[0, n], statistics[1, n], statistics[2, n]
+    total, product = sums
+    scale = scaled_twice(mean_of(product, width, one), r)
+    return mean, rest, r, mean_of(total, width, one), scale
 
 
 @fast
@@ -120,71 +128,50 @@ def derivatives(dy, x, row, weight):
 
 
 @fast
-def differentiate(dy, x, row, weight, dx, dweight, dbias):
+def differentiate_and_read_on(
+    dy, x, n, following, row, weight, statistics, one, dx, dweight, dbias
+):
+    """Fill row n of dx, add to the sums, and meanwhile return `sums_of` the following row.
+
+    The processor computes with one row while it waits for the other to arrive from memory.
+    """
+    dy, next_dy, x, next_x, dx = dy[n], dy[following], x[n], x[following], dx[n]
+    mean, rest = statistics[0, following], statistics[1, following]
+    total = product = one - one
     for i in range(len(x)):
         of_x, of_weight, of_bias = derivatives(dy[i], x[i], row, weight[i])
         dx[i] = narrow(of_x, dx[i])
         dweight[i] += of_weight
         dbias[i] += of_bias
-
-
-@fast
-def differentiate_two(dy, x, n, row, following, weight, dx, dx_2, dweight, dbias):
-    """Do the same for rows n and n + 1, but access the weight and the sums only once for both."""
-    dy, dy_2, x, x_2 = dy[n], dy[n + 1], x[n], x[n + 1]
-    for i in range(len(x)):
-        of_x, of_weight, of_bias = derivatives(dy[i], x[i], row, weight[i])
-        of_x_2, of_weight_2, of_bias_2 = derivatives(dy_2[i], x_2[i], following, weight[i])
-        dx[i], dx_2[i] = narrow(of_x, dx[i]), narrow(of_x_2, dx_2[i])
-        dweight[i] += of_weight + of_weight_2
-        dbias[i] += of_bias + of_bias_2
-
-
-@fast
-def differentiate_rows(dy, x, start, stop, statistics, weight, one, dx, dweight, dbias):
-    """Fill the first rows of dx, the gradients of rows `start` to `stop`, and add to the sums."""
-    single = stop - (stop - start) % 2 if x.shape[1] >= WIDE else start
-    for n in range(start, single, 2):
-        own = statistics[0, n], statistics[1, n], statistics[2, n]
-        row = own + means_of(dy[n], x[n], *own, weight, one)
-        own = statistics[0, n + 1], statistics[1, n + 1], statistics[2, n + 1]
-        following = own + means_of(dy[n + 1], x[n + 1], *own, weight, one)
-        targets = dx[n - start], dx[n - start + 1]
-        differentiate_two(dy, x, n, row, following, weight, *targets, dweight, dbias)
-    for n in range(single, stop):
-        own = statistics[0, n], statistics[1, n], statistics[2, n]
-        row = own + means_of(dy[n], x[n], *own, weight, one)
-        differentiate(dy[n], x[n], row, weight, dx[n - start], dweight, dbias)
+        g, g_centered = products(next_dy[i], next_x[i], weight[i], mean, rest)
+        total += g
+        product += g_centered
+    return total, product
 
 
 @fast
 def backward(numbers, element, one):
-    rows, width, height, past = numbers[1], numbers[2], numbers[3], numbers[4]
-    dy = array_at(numbers[5], (rows, width), element)
-    x = array_at(numbers[6], (rows, width), element)
-    weight = parameter(numbers[7], width, numbers[8], element, one, one)
-    statistics = array_at(numbers[9], (3, rows), one)
-    dx = array_at(numbers[10], (rows, width), element)
-    sums = array_at(numbers[11], ((rows + height - 1) // height, 2, width), one)
-    lines = buffer(width, dx)
+    rows, width, height = numbers[1], numbers[2], numbers[3]
+    dy = array_at(numbers[4], (rows, width), element)
+    x = array_at(numbers[5], (rows, width), element)
+    weight = parameter(numbers[6], width, numbers[7], element, one, one)
+    statistics = array_at(numbers[8], (3, rows), one)
+    dx = array_at(numbers[9], (rows, width), element)
+    partial = array_at(numbers[10], ((rows + height - 1) // height, 2, width), one)
     while True:
         piece = take(numbers)
         if piece * height >= rows:
             break
-        dweight, dbias = sums[piece, 0], sums[piece, 1]
+        dweight, dbias = partial[piece, 0], partial[piece, 1]
         dweight[:] = 0
         dbias[:] = 0
-        start, stop = piece * height, min((piece + 1) * height, rows)
-        if past:
-            for n in range(start, stop, len(lines)):
-                end = min(n + len(lines), stop)
-                differentiate_rows(dy, x, n, end, statistics, weight, one, lines, dweight, dbias)
-                store_past_the_cache(lines.ravel(), dx[n:end].ravel(), (end - n) * width)
-        else:
-            differentiate_rows(
-                dy, x, start, stop, statistics, weight, one, dx[start:], dweight, dbias
-            )
-    fence()
+        start, last = piece * height, min((piece + 1) * height, rows) - 1
+        sums = sums_of(dy[start], x[start], weight, statistics[0, start], statistics[1, start], one)
+        for n in range(start, last + 1):
+            # After the last row, nothing follows: it's read once more, and its sums aren't used.
+            row, following = numbers_of(statistics, n, sums, width, one), min(n + 1, last)
+            given = (dy, x, n, following, row, weight, statistics, one)
+            sums = differentiate_and_read_on(*given, dx, dweight, dbias)
 
 
 def forward_job(element, one):
@@ -200,6 +187,6 @@ def backward_job(element, one):
     """Compile the backward pass; `backward` shows which numbers it takes."""
 
     def layer_norm_backward(address):
-        backward(array_at(address, (12,), INTEGER), element, one)
+        backward(array_at(address, (11,), INTEGER), element, one)
 
     return job(layer_norm_backward)

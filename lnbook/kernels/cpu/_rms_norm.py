@@ -24,7 +24,7 @@ from lnbook.kernels.cpu._compile import (
     take,
     widen,
 )
-from lnbook.kernels.cpu._rows import WIDE, buffer, inverse_root, mean_of, parameter, scaled_twice
+from lnbook.kernels.cpu._rows import inverse_root, mean_of, parameter, scaled_twice
 
 __all__ = ["backward_job", "forward_job"]
 
@@ -69,52 +69,56 @@ def forward(numbers, element, one):
 
 
 @fast
-def mean_product(dy, x, weight, one):
+def sum_of_products(dy, x, weight, one):
+    """Return the sum of g * x over a row."""
     product = one - one
     for i in range(len(x)):
         product += widen(dy[i]) * weight[i] * widen(x[i])
-    return mean_of(product, len(x), one)
+    return product
 
 
 @fast
-def differentiate(dy, x, r, weight, one, dx, dweight):
-    scale = scaled_twice(mean_product(dy, x, weight, one), r)
+def derivatives(dy, x, r, scale, weight):
+    """Return an element of dx, and its contribution to dweight."""
+    number, upstream = widen(x), widen(dy)
+    return r * (upstream * weight - number * scale), upstream * (number * r)
+
+
+@fast
+def differentiate_and_read_on(dy, x, n, following, r, scale, weight, one, dx, dweight):
+    """Fill row n of dx, add to the sum, and meanwhile return `sum_of_products` of the next row."""
+    dy, next_dy, x, next_x, dx = dy[n], dy[following], x[n], x[following], dx[n]
+    product = one - one
     for i in range(len(x)):
-        number, upstream = widen(x[i]), widen(dy[i])
-        dx[i] = narrow(r * (upstream * weight[i] - number * scale), dx[i])
-        dweight[i] += upstream * (number * r)
+        of_x, of_weight = derivatives(dy[i], x[i], r, scale, weight[i])
+        dx[i] = narrow(of_x, dx[i])
+        dweight[i] += of_weight
+        product += widen(next_dy[i]) * weight[i] * widen(next_x[i])
+    return product
 
 
 @fast
 def backward(numbers, element, one):
-    rows, width, height, past = numbers[1], numbers[2], numbers[3], numbers[4]
-    dy = array_at(numbers[5], (rows, width), element)
-    x = array_at(numbers[6], (rows, width), element)
-    weight = parameter(numbers[7], width, numbers[8], element, one, one)
-    statistics = array_at(numbers[9], (rows,), one)
-    dx = array_at(numbers[10], (rows, width), element)
-    sums = array_at(numbers[11], ((rows + height - 1) // height, 1, width), one)
-    line, lines = np.empty(width, dx.dtype), buffer(width, dx)
+    rows, width, height = numbers[1], numbers[2], numbers[3]
+    dy = array_at(numbers[4], (rows, width), element)
+    x = array_at(numbers[5], (rows, width), element)
+    weight = parameter(numbers[6], width, numbers[7], element, one, one)
+    statistics = array_at(numbers[8], (rows,), one)
+    dx = array_at(numbers[9], (rows, width), element)
+    partial = array_at(numbers[10], ((rows + height - 1) // height, 1, width), one)
     while True:
         piece = take(numbers)
         if piece * height >= rows:
             break
-        dweight = sums[piece, 0]
+        dweight = partial[piece, 0]
         dweight[:] = 0
-        start, stop = piece * height, min((piece + 1) * height, rows)
-        if past and width < WIDE:
-            for n in range(start, stop, len(lines)):
-                end = min(n + len(lines), stop)
-                for k in range(n, end):
-                    differentiate(dy[k], x[k], statistics[k], weight, one, lines[k - n], dweight)
-                store_past_the_cache(lines.ravel(), dx[n:end].ravel(), (end - n) * width)
-        else:
-            for n in range(start, stop):
-                target = line if past else dx[n]
-                differentiate(dy[n], x[n], statistics[n], weight, one, target, dweight)
-                if past:
-                    store_past_the_cache(line, dx[n], width)
-    fence()
+        start, last = piece * height, min((piece + 1) * height, rows) - 1
+        product = sum_of_products(dy[start], x[start], weight, one)
+        for n in range(start, last + 1):
+            r = statistics[n]
+            scale = scaled_twice(mean_of(product, width, one), r)
+            given = (dy, x, n, min(n + 1, last), r, scale, weight, one)
+            product = differentiate_and_read_on(*given, dx, dweight)
 
 
 def forward_job(element, one):
@@ -130,6 +134,6 @@ def backward_job(element, one):
     """Compile the backward pass; `backward` shows which numbers it takes."""
 
     def rms_norm_backward(address):
-        backward(array_at(address, (12,), INTEGER), element, one)
+        backward(array_at(address, (11,), INTEGER), element, one)
 
     return job(rms_norm_backward)

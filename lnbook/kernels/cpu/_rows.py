@@ -10,20 +10,6 @@ import numpy as np
 
 from lnbook.kernels.cpu._compile import array_at, strict, widen
 
-# In the backward pass, LayerNorm takes rows at least this wide two at a time, and RMSNorm stores
-# each of them at once. For narrower rows, both were slower.
-WIDE = 512
-# Before the backward pass stores rows past the cache, it collects this many elements. Storing
-# every row at once was slower for rows of 256 and 512 elements, perhaps because the processor had
-# to wait for numbers that were still on their way to the cache.
-BUFFER = 4096
-
-
-@strict
-def buffer(width, like):
-    """Return room for two or more rows with the dtype of an array."""
-    return np.empty((max(2, BUFFER // max(1, width)), width), like.dtype)
-
 
 @strict
 def minus(number, mean, rest):

@@ -81,7 +81,7 @@ def _parts_of_exp(z):
 
 
 def _parts32(z):
-    # Adding 1.5 * 2**23 rounds to an integer, which is then in the last bits.
+    # Adding 1.5 * 2**23 rounds to an integer, which ends up in the last bits.
     shifted = z * F(1.4426950408889634) + F(12582912.0)
     n = shifted - F(12582912.0)
     r = (z - n * F(0.693359375)) - n * F(-2.12194440e-4)

@@ -33,7 +33,8 @@ ELEMENTS = {
 }
 # Below this many elements, waking a second thread takes longer than it saves.
 SHARED = 2**16
-# Larger results (in bytes) bypass the cache, because they wouldn't fit in it.
+# In the forward pass, larger results (in bytes) bypass the cache, because they wouldn't fit in it.
+# In the backward pass, which reads twice as much, that gained nothing.
 CACHE = 2**24
 # Sums over rows are split into at most this many partial sums of at least this many rows, whatever
 # the number of threads, so they're always added up in the same order.
@@ -78,7 +79,8 @@ def layer_norm_forward(
     weight, bias = _contiguous(weight), _contiguous(bias)
     y = torch.empty_like(x)
     statistics = torch.empty(3, rows, dtype=dtype)
-    threads, height, past = _shares(x, rows)
+    threads = _threads(x, rows)
+    height, past = _pieces(x, rows, threads)
     numbers = (0, rows, width, height, past, _tools().bits(eps), x.data_ptr(), _address(weight))
     more = (_address(bias), _are_elements(x, weight, bias), y.data_ptr(), statistics.data_ptr())
     _run("layer_norm", "forward", x.dtype, numbers + more, threads)
@@ -127,7 +129,8 @@ def rms_norm_forward(
     x, rows, width = _dense(input, normalized_shape)
     weight, y = _contiguous(weight), torch.empty_like(x)
     statistics = torch.empty(1, rows, dtype=computing_dtype(x.dtype))
-    threads, height, past = _shares(x, rows)
+    threads = _threads(x, rows)
+    height, past = _pieces(x, rows, threads)
     numbers = (0, rows, width, height, past, _tools().bits(eps), x.data_ptr(), _address(weight))
     more = (_are_elements(x, weight), y.data_ptr(), statistics.data_ptr())
     _run("rms_norm", "forward", x.dtype, numbers + more, threads)
@@ -170,16 +173,16 @@ def _backward(
     (x, rows, width), dy = _dense(input, shape), grad_output.contiguous()
     weight, statistics = _contiguous(weight), statistics.contiguous()
     grad_input = torch.empty_like(x)
-    threads, _, past = _shares(x, rows)
     height = max(PIECE_HEIGHT, -(-rows // PIECES))
     pieces, kinds = max(1, -(-rows // height)), 2 if norm == "layer_norm" else 1
     sums = torch.empty(pieces, kinds, *shape, dtype=statistics.dtype)
-    numbers = (0, rows, width, height, past, dy.data_ptr(), x.data_ptr(), _address(weight))
+    numbers = (0, rows, width, height, dy.data_ptr(), x.data_ptr(), _address(weight))
     more = (_are_elements(x, weight), statistics.data_ptr(), grad_input.data_ptr())
     if rows == 0:
         sums.zero_()
     else:
-        _run(norm, "backward", x.dtype, (*numbers, *more, sums.data_ptr()), threads)
+        given = (*numbers, *more, sums.data_ptr())
+        _run(norm, "backward", x.dtype, given, _threads(x, rows))
     return grad_input, (sums[0] if pieces == 1 else sums.sum(0)).unbind()
 
 
@@ -203,12 +206,14 @@ def _are_elements(x: Tensor, *parameters: Tensor | None) -> bool:
     return any(parameter is not None and parameter.dtype == x.dtype for parameter in parameters)
 
 
-def _shares(x: Tensor, rows: int) -> tuple[int, int, bool]:
-    """Return the number of threads, the rows per forward piece, and whether to bypass the cache."""
-    size = x.numel()
-    threads = 1 if size < SHARED else min(torch.get_num_threads(), max(1, rows))
+def _threads(x: Tensor, rows: int) -> int:
+    return 1 if x.numel() < SHARED else min(torch.get_num_threads(), max(1, rows))
+
+
+def _pieces(x: Tensor, rows: int, threads: int) -> tuple[int, bool]:
+    """Return the rows per piece in the forward pass, and whether to bypass the cache."""
     height = max(1, rows if threads == 1 else -(-rows // (8 * threads)))
-    return threads, height, size * x.element_size() > CACHE
+    return height, x.numel() * x.element_size() > CACHE
 
 
 def _run(norm: str, which: str, dtype: torch.dtype, numbers: tuple[int, ...], threads: int) -> None:

@@ -56,6 +56,35 @@ strict_backward = njit(backward)
 fast_backward = njit(fastmath=ANY_ORDER)(backward)
 
 
+def sums(dy, x, weight, mean, rstd):
+    sum_g = sum_gx = np.float32(0)
+    for i in range(len(x)):
+        g = dy[i] * weight[i]
+        sum_g += g
+        sum_gx += g * (x[i] - mean) * rstd
+    return sum_g, sum_gx
+
+
+fast_sums = njit(fastmath=ANY_ORDER)(sums)
+
+
+@njit(fastmath=ANY_ORDER)
+def backward_ahead(dy, x, weight, means, rstds, dx, dweight, dbias):
+    size, last = np.float32(x.shape[1]), len(x) - 1
+    sum_g, sum_gx = fast_sums(dy[0], x[0], weight, means[0], rstds[0])
+    for n in range(len(x)):
+        a, b, m = sum_g / size, sum_gx / size, min(n + 1, last)
+        sum_g = sum_gx = np.float32(0)
+        for i in range(x.shape[1]):
+            xhat = (x[n, i] - means[n]) * rstds[n]
+            dx[n, i] = rstds[n] * (dy[n, i] * weight[i] - a - xhat * b)
+            dweight[i] += dy[n, i] * xhat
+            dbias[i] += dy[n, i]
+            g = dy[m, i] * weight[i]
+            sum_g += g
+            sum_gx += g * (x[m, i] - means[m]) * rstds[m]
+
+
 @njit(parallel=True)
 def forward_blocks(x, weight, bias, eps, y, means, rstds):
     height = (len(x) + BLOCKS - 1) // BLOCKS
@@ -72,8 +101,17 @@ def backward_blocks(dy, x, weight, means, rstds, dx, dweight, dbias):
     dbiases = np.zeros((BLOCKS, x.shape[1]), np.float32)
     for k in prange(BLOCKS):
         part = slice(k * height, (k + 1) * height)
-        fast_backward(dy[part], x[part], weight, means[part], rstds[part],
-                      dx[part], dweights[k], dbiases[k])  # fmt: skip
+        if k * height < len(x):
+            backward_ahead(
+                dy[part],
+                x[part],
+                weight,
+                means[part],
+                rstds[part],
+                dx[part],
+                dweights[k],
+                dbiases[k],
+            )
     for k in range(BLOCKS):
         for i in range(x.shape[1]):
             dweight[i] += dweights[k, i]

@@ -29,6 +29,7 @@ def arrays(shape):
     [
         (experiments.strict_forward, experiments.strict_backward),
         (experiments.fast_forward, experiments.fast_backward),
+        (experiments.fast_forward, experiments.backward_ahead),
         (experiments.forward_blocks, experiments.backward_blocks),
     ],
 )
