@@ -1,6 +1,7 @@
 """Fixtures and settings that all tests share."""
 
 import os
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -38,17 +39,6 @@ def book_style() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Make torch use one thread."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Make nbval wait as long for a cell and its kernel as `make notebooks` does."""
     config.option.nbval_cell_timeout = SECONDS_PER_CELL
@@ -59,3 +49,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Do the same for a cell's output: nbval has no option to change its timeout of 5 seconds."""
     if isinstance(item, IPyNbCell):
         item.output_timeout = SECONDS_A_MESSAGE
+
+
+def pytest_collection_finish() -> None:
+    """Make torch use one thread: every core already runs tests, and waiting threads are slow."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)

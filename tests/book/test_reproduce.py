@@ -15,6 +15,8 @@ from bookbuild.reproduce import reproduce
 from bookbuild.reproduce.settings import Setting, settings
 from tests.book.small_book import ROOT, SmallBook
 
+MakeBook = Callable[[], SmallBook]
+
 THREADS = """
 ```{code-cell}
 import os
@@ -48,54 +50,36 @@ print(f"{(rows @ rows).std():.4f} {torch.tensor(rows).exp().mean().item():.4f}")
 """
 
 
-@pytest.fixture
-def with_cells(built: Callable[[], SmallBook]) -> Callable[[str], SmallBook]:
-    """A small book with the given cells added to its chapter."""
-
-    def make(cells: str) -> SmallBook:
-        small = built()
-        for path in (ROOT / "tests").glob("*.*"):  # files that pytest's settings refer to
-            shutil.copy(path, small.book.root / "tests")
-        shutil.copytree(ROOT / "tests" / "helpers", small.book.root / "tests" / "helpers")
-        small.chapter.write_text(small.chapter.read_text() + cells)
-        assert small.run("notebooks").returncode == 0
-        return small
-
-    return make
-
-
-def test_a_difference_is_told_with_its_chapter_setting_and_cell(
-    with_cells: Callable[[str], SmallBook],
-) -> None:
-    done = with_cells(THREADS).run("reproduce", "--settings", "default", "two-threads")
+def test_each_setting_finds_what_depends_on_it_and_nothing_else(built: MakeBook) -> None:
+    """A second thread changes one cell; noise changes the chaotic cells, in torch and in NumPy."""
+    small = built()
+    for path in (ROOT / "tests").glob("*.*"):  # files that pytest's settings refer to
+        shutil.copy(path, small.book.root / "tests")
+    shutil.copytree(ROOT / "tests" / "helpers", small.book.root / "tests" / "helpers")
+    small.chapter.write_text(small.chapter.read_text() + THREADS + CHAOS)
+    assert small.run("notebooks").returncode == 0
+    done = small.run("reproduce", "--settings", "two-threads", "noise-0")
     assert done.returncode == 1
-    told = "part/chapter, two-threads: Cell 2 shows something else"
-    assert done.stderr.splitlines()[0] == f"error: {told}"
-    assert "Comparing 1 chapter(s): default\n" in done.stdout
-    table = done.stdout[done.stdout.index("chapter  ") :].splitlines()
-    assert table[0].split() == ["chapter", "default", "two-threads"]
-    assert [line.split()[0] for line in table[1:]] == ["part/chapter", "all"]
-    assert "1 of 3" in table[1]
-
-
-def test_noise_finds_chaos_in_torch_and_in_numpy_and_nothing_else(
-    with_cells: Callable[[str], SmallBook],
-) -> None:
-    small = with_cells(CHAOS)
-    done = small.run("reproduce", "--settings", "default", "noise-0")
     *cells, where = done.stderr.splitlines()
-    assert [line.partition("noise-0: ")[2] for line in cells] == [
-        "Cell 2 shows something else",
-        "Cell 3 shows something else",
+    assert cells == [
+        "error: part/chapter, two-threads: Cell 2 shows something else",
+        "error: part/chapter, noise-0: Cell 3 shows something else",
+        "error: part/chapter, noise-0: Cell 4 shows something else",
     ]
     assert where == "error: see _build/reproduce.txt for what these cells show instead"
+    assert "Comparing 1 chapter(s): two-threads\n" in done.stdout
+    table = done.stdout[done.stdout.index("chapter  ") :].splitlines()
+    assert table[0].split() == ["chapter", "two-threads", "noise-0"]
+    assert [line.split()[0] for line in table[1:]] == ["part/chapter", "all"]
+    assert "1 of 6" in table[1]
+    assert "2 of 6" in table[1]
     details = (small.book.build / "reproduce.txt").read_text()
     assert details.count("part/chapter, noise-0: Cell") == 2
     assert "x = torch.sin(9 * x)" in details
 
 
 def test_what_gave_the_same_outputs_is_run_again_only_after_a_change(
-    monkeypatch: pytest.MonkeyPatch, built: Callable[[], SmallBook]
+    monkeypatch: pytest.MonkeyPatch, built: MakeBook
 ) -> None:
     book = built().book
     runs: list[str] = []

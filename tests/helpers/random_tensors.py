@@ -3,6 +3,19 @@
 import numpy as np
 import torch
 
+# Input shapes, and how many of their trailing dimensions are normalized.
+CASES = [
+    ((5,), 1),
+    ((4, 6), 1),
+    ((4, 6), 2),
+    ((2, 3, 5), 1),
+    ((2, 3, 5), 2),
+    ((2, 3, 5), 3),
+    ((2, 3, 2, 4), 1),
+    ((2, 3, 2, 4), 3),
+    ((2, 1, 3, 2, 4), 2),
+]
+
 
 def randomized(module, seed=0, scale=0.5):
     """Give the parameters random values: ones and zeros would hide mistakes."""

@@ -472,14 +472,13 @@ def of_steps() -> Iterator[Row]:
         name, call = f.__name__, partial(f, **given)
         yield row(f, partial(call, x=numbers(3)), RuntimeError, name, "(N, input_size)", "(3,)")
         yield row(f, partial(call, h=numbers(1, 2)), RuntimeError, name, "h ", "(5, 2)", "(1, 2)")
-        for loop in (recurrent.plain_layer, recurrent.fused_layer):
-            of_loop = {"rows": given["x"], "h": given["h"][:3], "c": given["c"][:3]}
-            of_loop |= {"parameters": given["parameters"]}
-            call = partial(loop, variant=variant, batch_sizes=[3, 2])
-            yield from of_one_step(loop, loop.__name__, of_loop, "rows", call)
+    # Both loops check their arguments as a step does, for any variant.
     for f in (recurrent.plain_layer, recurrent.fused_layer):
         name, given = f.__name__, lstm_arguments("ba", numbers)
         rows, h, parameters = given["x"], given["h"], given["parameters"]
+        of_loop = {"rows": rows, "h": h[:3], "c": h[:3], "parameters": parameters}
+        call = partial(f, variant="ba", batch_sizes=[3, 2])
+        yield from of_one_step(f, name, of_loop, "rows", call)
         for sizes in ([2, 3], [4], [], [3, 1]):
             bad = partial(f, "ba", rows, sizes, h[:3], h[:3], parameters)
             yield row(f, bad, RuntimeError, name, "batch_sizes", "(5, 3)", str(sizes))
@@ -634,8 +633,10 @@ def of_blocks() -> Iterator[Row]:
             ({"bias": 0}, TypeError, (name, "bias", "True or False", "0")),
         ):
             yield row(kind, partial(make, 4, 2, **options), error, *words)
-        module = make(4, 2, 3, dtype=torch.float64)
-        yield from of_sequences(kind, module, "src_mask", "src_key_padding_mask", (name,))
+    # All blocks inherit their call.
+    module = tf.PostLNBlock(4, 2, 3, dtype=torch.float64)
+    owners = ("PostLNBlock",)
+    yield from of_sequences(tf.PostLNBlock, module, "src_mask", "src_key_padding_mask", owners)
     deep = partial(tf.DeepNormBlock, 4, 2)
     name = "DeepNormBlock"
     bad = partial(deep, num_layers=0)

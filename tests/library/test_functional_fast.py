@@ -123,22 +123,6 @@ def test_first_and_second_derivatives(shape, dims, affine, kernel, monkeypatch):
         assert torch.autograd.gradgradcheck(function, arguments)
 
 
-def test_second_derivatives_equal_pytorch():
-    x, weight, bias, upstream = random_tensors((4, 5))
-
-    def second(function, *given):
-        inputs = [t.clone().requires_grad_() for t in given]
-        y = function(inputs[0], (5,), *inputs[1:])
-        grads = torch.autograd.grad(y, inputs[:2], upstream, create_graph=True)
-        loss = (grads[0] * upstream.roll(1)).sum() + (grads[1] * upstream[0]).sum()
-        return torch.autograd.grad(loss, inputs[:2])
-
-    ours = second(LayerNormFunction.apply, x, weight, bias)
-    close(ours, second(native.layer_norm, x, weight, bias), 1e-9)
-    ours = second(RMSNormFunction.apply, x, weight)
-    close(ours, second(native.rms_norm, x, weight), 1e-9)
-
-
 @pytest.mark.parametrize("has_weight", [True, False])
 @pytest.mark.parametrize(("shape", "dims"), CASES)
 def test_plain_backward_formulas_equal_autograd(shape, dims, has_weight):
@@ -231,10 +215,11 @@ def test_long_sums_are_accurate():
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf, 1e30, 3e38])
-def test_rows_that_are_not_finite_are_nan_and_stay_alone(bad, block):
-    x = random_tensors((6, 8), 1, torch.float32)[0]
+@pytest.mark.parametrize("dtype", FLOATING[:3])
+def test_rows_that_are_not_finite_are_nan_and_stay_alone(bad, dtype, block):
+    x = random_tensors((6, 8), 1, dtype)[0]
     clean = [LayerNormFunction.apply(x, (8,)), RMSNormFunction.apply(x, (8,))]
-    x[2, 3] = bad
+    x[2, 3] = bad  # in float16, 1e30 is infinite
     for function, before in zip((LayerNormFunction, RMSNormFunction), clean, strict=True):
         y = function.apply(x, (8,))
         assert y[2].isnan().all()

@@ -4,6 +4,7 @@ A worker is a separate process; see `tests.helpers.triton_worker`.
 """
 
 import importlib.util
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,9 +114,10 @@ def test_rows_wider_than_a_block_go_through_a_loop(interpreted, dtype):
     results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
     check_layer_norm(results, x, weight, bias, grad)
     check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
-    results = interpreted(triton_worker.layer_norm, x, None, None, EPS, grad)
-    check_layer_norm(results, x, None, None, grad)
-    check_rms_norm(interpreted(triton_worker.rms_norm, x, None, EPS, grad), x, None, grad)
+    if dtype == torch.float32:  # what's skipped without a weight is the same for each dtype
+        results = interpreted(triton_worker.layer_norm, x, None, None, EPS, grad)
+        check_layer_norm(results, x, None, None, grad)
+        check_rms_norm(interpreted(triton_worker.rms_norm, x, None, EPS, grad), x, None, grad)
 
 
 @needs_triton
@@ -340,9 +342,16 @@ def compiled(worker, module, kernel, more, dtype, width, block, architecture):
     )
 
 
+# 16-bit rows are computed like float32 ones, so each 16-bit dtype needs only one architecture.
 @needs_triton
-@pytest.mark.parametrize("architecture", [80, 90])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "architecture"),
+    [
+        (torch.float16, 80),
+        (torch.bfloat16, 90),
+        *itertools.product([torch.float32, torch.float64], [80, 90]),
+    ],
+)
 @pytest.mark.parametrize(("module", "kernel", "more"), KERNELS)
 def test_the_largest_block_compiles_and_stays_in_registers(
     compiling, module, kernel, more, dtype, architecture

@@ -11,19 +11,7 @@ from torch.nn.functional import layer_norm as torch_layer_norm
 
 from lnbook import reference
 from tests.helpers.differences import central_difference
-
-# The input's shape, and how many of its trailing dimensions are normalized.
-CASES = [
-    ((5,), 1),
-    ((4, 6), 1),
-    ((4, 6), 2),
-    ((2, 3, 5), 1),
-    ((2, 3, 5), 2),
-    ((2, 3, 5), 3),
-    ((2, 3, 2, 4), 1),
-    ((2, 3, 2, 4), 3),
-    ((2, 1, 3, 2, 4), 2),
-]
+from tests.helpers.random_tensors import CASES
 
 
 def random_case(shape, dims, seed=0):

@@ -154,7 +154,7 @@ def test_state_dicts_and_starting_weights_are_those_of_pytorch(bias):
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
-@pytest.mark.parametrize("name", ["none", "mask", "added", "padding", "added and padding"])
+@pytest.mark.parametrize("name", MASKS)
 def test_is_causal_equals_the_causal_mask(name, need_weights):
     layer = randomized(SelfAttention(D, HEADS, dtype=torch.float64))
     x, masks = random_tensor(N, L, D), dict(MASKS[name])

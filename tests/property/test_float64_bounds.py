@@ -183,7 +183,7 @@ def leading(draw: Any, norm: Norm, rows: int) -> tuple[int, ...]:
 
 
 def as_input(norm: Norm, shape: tuple[int, ...], groups: Any) -> Any:
-    """Put each group's values, or its only value, in their places in the input."""
+    """Write each group's values (or its only value) to their places in the input."""
     order, flat = norm.groups(shape)
     permuted = tuple(shape[i] for i in order)
     return np.broadcast_to(groups, flat).reshape(permuted).transpose(np.argsort(order))

@@ -60,7 +60,7 @@ def text_faults(page: Page) -> list[str]:
 
 
 def check_solutions(page: Page) -> None:
-    """Solutions are folded, and the keyboard opens and closes them."""
+    """Solutions are folded, and can be opened and closed from the keyboard."""
     solutions = page.locator("details.solution")
     assert solutions.count() >= 2
     inside = solutions.first.locator(".cell").first

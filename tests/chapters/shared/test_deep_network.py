@@ -6,8 +6,6 @@ import torch
 
 from lnbook.chapters.shared import deep_network
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def normalize(z: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.layer_norm(z, z.shape[-1:])

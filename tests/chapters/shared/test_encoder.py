@@ -19,8 +19,6 @@ from lnbook.chapters.shared.encoder import (
 from lnbook.transformer import PostLNBlock, PreLNBlock
 from tests.helpers.encoders import BLOCKS, data, mean_loss
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("norm_first", [False, True])

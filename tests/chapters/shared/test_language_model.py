@@ -16,8 +16,6 @@ from lnbook.transformer import (
 )
 from tests.helpers.tiny_language_model import TEXT, TINY, model
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_baselines_are_the_losses_of_counting() -> None:
     train, test = TEXT.train.tolist(), TEXT.test.tolist()

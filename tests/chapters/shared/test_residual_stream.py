@@ -10,8 +10,6 @@ from torch import nn
 from lnbook.chapters.shared import residual_stream
 from lnbook.transformer import PostLNBlock, PreLNBlock
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.mark.parametrize("block", [PostLNBlock, PreLNBlock])
 def test_stream_sizes_against_pytorch(block: type) -> None:

@@ -13,8 +13,6 @@ from lnbook.chapters.batch_norm.batch_size import experiments
 from lnbook.data.digits import split
 from lnbook.training import fit, minibatches
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def alone(norm: str, seed: int, batch_size: int, steps: int, **options: object) -> nn.Sequential:
     """Train a single network by itself."""

@@ -8,8 +8,6 @@ from lnbook.chapters.batch_norm.family import experiments
 from lnbook.data.digits import load_digits
 from lnbook.layers import DyT, LayerNorm2d, RMSNorm
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def drawn(model: nn.Sequential) -> list[torch.Tensor]:
     """Return the weights that don't belong to the norms."""

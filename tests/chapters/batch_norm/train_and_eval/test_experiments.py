@@ -10,8 +10,6 @@ from torch import nn
 from lnbook.chapters.batch_norm.train_and_eval import experiments
 from lnbook.data.digits import load_digits
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.fixture
 def norm() -> nn.BatchNorm1d:

@@ -7,8 +7,6 @@ import torch
 from lnbook.chapters.lstm.training import experiments
 from lnbook.data.digits import load_digits
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_adding_tests_on_sequences_it_does_not_train_on() -> None:
     task = experiments.adding(seed=3, length=7)

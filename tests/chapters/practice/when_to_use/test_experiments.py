@@ -7,8 +7,6 @@ from torch import nn
 
 from lnbook.chapters.practice.when_to_use import experiments
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def random(*shape: int) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(0).normal(size=shape))

@@ -8,8 +8,6 @@ from torch import nn
 from lnbook.chapters.start.why_normalize import experiments
 from lnbook.chapters.start.why_normalize.experiments import DeepNetworks, train
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def alone(networks: DeepNetworks, number: int, *, norm: bool) -> nn.Sequential:
     """One of the networks, built from PyTorch's layers."""

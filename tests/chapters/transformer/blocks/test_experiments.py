@@ -6,8 +6,6 @@ import pytest
 from lnbook.chapters.transformer.blocks import experiments
 from lnbook.transformer import PeriLNBlock, PostLNBlock, PreLNBlock
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_first_loss_matches_a_head_on_the_stack() -> None:
     plain, normed = (experiments.first_loss(norm, depth=12, seed=2) for norm in (False, True))

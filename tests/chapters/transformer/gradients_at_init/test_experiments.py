@@ -10,8 +10,6 @@ from lnbook.chapters.transformer.gradients_at_init import experiments
 from lnbook.transformer import PostLNBlock, xavier_init_
 from tests.helpers.encoders import BLOCKS, data, mean_loss
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_decoder_at_start_agrees_with_pytorch(norm_first: bool) -> None:

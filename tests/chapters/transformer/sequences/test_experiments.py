@@ -8,8 +8,6 @@ from torch import nn
 from lnbook import reference
 from lnbook.chapters.transformer.sequences import experiments
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(1.0, 2.0, shape))

@@ -13,8 +13,6 @@ from lnbook.transformer import (
 )
 from tests.helpers.tiny_language_model import TEXT, TINY, model
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_train_measures_on_the_test_text() -> None:
     run = language_model.train(TEXT, steps=5, **TINY)

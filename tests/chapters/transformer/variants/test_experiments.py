@@ -11,8 +11,6 @@ from lnbook.chapters.transformer.variants import experiments
 from lnbook.data.text import Text
 from lnbook.transformer import SelfAttention, xavier_init_
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def by_name(**changes: float) -> dict[str, experiments.Start]:
     return {name: experiments.at_start(name, 3, 1, **changes) for name in experiments.VARIANTS}
