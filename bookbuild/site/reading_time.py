@@ -45,7 +45,7 @@ class ReadingTime:
     """How long a page takes.
 
     Attributes:
-        minutes: to read it, without its exercises.
+        minutes: the time to read it, not counting its exercises.
         exercises: how many there are.
     """
 

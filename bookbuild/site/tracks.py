@@ -27,9 +27,9 @@ class Track:
         title: its name.
         text: what it's for, in a sentence.
         pages: the names of its pages, in order.
-        minutes: to read them.
-        exercises: how many they have.
-        solving: the minutes to solve those.
+        minutes: the time to read them.
+        exercises: how many there are.
+        solving: the minutes it takes to solve those.
     """
 
     title: str

@@ -51,7 +51,7 @@ def _mark(_app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _column(table: nodes.table) -> int | None:
-    """The number of the column with verdicts; None if the table has none."""
+    """The number of the verdict column, or None if the table has none."""
     for head in table.findall(nodes.thead):
         names = [entry.astext().strip() for entry in head.findall(nodes.entry)]
         return names.index(COLUMN) if COLUMN in names else None
