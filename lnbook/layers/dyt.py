@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lnbook._check import checked_bool, checked_real, checked_shape
-from lnbook._check_tensors import Device, check_dtype, check_floating
+from lnbook._check_tensors import Device, check_dtype, check_last_dimensions
 from lnbook.functional import dynamic_tanh
 from lnbook.layers._affine import AffineLayer
 
@@ -88,13 +88,7 @@ class DyT(AffineLayer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the squashed `input`; see `lnbook.functional.dynamic_tanh`."""
-        check_floating(input, "input", "DyT")
-        shape = self.normalized_shape
-        if tuple(input.shape[-len(shape) :]) != shape:
-            raise RuntimeError(
-                f"DyT: expected the last dimensions of input to be normalized_shape={shape}, "
-                f"but got input of shape {tuple(input.shape)}"
-            )
+        check_last_dimensions(input, self.normalized_shape, "DyT")
         return dynamic_tanh(input, self.alpha, self.weight, self.bias)
 
     def extra_repr(self) -> str:

@@ -115,7 +115,7 @@ def nudge(row: ArrayLike, slopes: ArrayLike) -> Figure:
                 fontsize=10.5,
             )
         low, high = min(0.0, heights.min()), max(0.0, heights.max())
-        space = 0.25 * (high - low)
+        space = 0.35 * (high - low)
         axes.set_ylim(low - space * (low < 0), high + space)
         axes.set_title(title)
     panels[-1].set_xlabel("feature")

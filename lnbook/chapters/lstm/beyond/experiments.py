@@ -106,7 +106,7 @@ def rows_of_digits(seed: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tens
 
 
 def untrained(place: str, seed: int, cell: str = "LSTM") -> RowReader:
-    """Return a `RowReader` before training, in float64, with adjusted factors if it has any.
+    """Return an untrained `RowReader` in float64, with its factors (if any) adjusted.
 
     Wherever the norms are, the biases of recurrent layers start at 0, except that the forget gates
     of LSTMs start at 1. (PyTorch's layers would draw them at random.)
