@@ -1,9 +1,11 @@
 """The pictures that sites show when someone shares a link."""
 
 import io
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from matplotlib.colors import to_rgb
 from PIL import Image
@@ -11,7 +13,11 @@ from PIL import Image
 from bookbuild.site import cards
 from bookbuild.site.figure_files import Figure
 from lnbook.notebook.style import COLORS
+from tests.book.small_book import SmallBook, chapter_text
+from tests.book.test_gallery import CHAPTER, DRAWING
 from tests.helpers.this_book import BOOK
+
+ADDRESS = "https://example.org/course"
 
 
 def drawn(width: int = 120, height: int = 80, name: str = "line") -> Figure:
@@ -65,3 +71,30 @@ def test_every_title_is_in_the_font_and_fits() -> None:
         title = chapter.notebook.cells[0].source.partition("\n")[0].removeprefix("# ")
         assert [letter for letter in title if ord(letter) not in letters] == [], title
         assert cards.card(title, drawn())
+
+
+def test_a_chapter_with_figures_has_a_card_of_its_own(
+    built: Callable[[], SmallBook], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = built()
+    (small.book.package / "drawing.py").write_text(DRAWING)
+    small.chapter.write_text(
+        chapter_text("The chapter of a small book, which draws two figures of a line.", CHAPTER)
+    )
+    monkeypatch.setenv("BOOK_URL", ADDRESS)
+    done = small.run("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert card_of(small, "index")[0] == f"{ADDRESS}/_static/social-card.png"
+    address, alt = card_of(small, "part/chapter")
+    assert address == f"{ADDRESS}/cards/part/chapter.png"
+    assert alt == ("The chapter. A line that rises steeply from the lower left to the upper right.")
+    assert (small.book.html / "cards" / "part" / "chapter.png").exists()
+
+
+def card_of(small: SmallBook, page: str) -> list[str]:
+    soup = BeautifulSoup((small.book.html / f"{page}.html").read_text(), "html.parser")
+    return [
+        str(tag["content"])
+        for name in ("og:image", "og:image:alt")
+        for tag in soup.find_all("meta", attrs={"property": name})
+    ]

@@ -4,6 +4,7 @@ import base64
 import io
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -146,3 +147,21 @@ def test_outputs_follow_from_the_fonts(small: SmallBook) -> None:
         book = small.fresh()
         digests.add(source_digest(book, book.chapters[0]))
     assert len(digests) == 2
+
+
+def test_a_new_shade_appears_at_the_next_build(built: Callable[[], SmallBook]) -> None:
+    small = built()
+    small.index.write_text(
+        small.index.read_text() + "\n![A line, and what cannot be seen of it.](line.svg)\n"
+    )
+    (small.book.source / "line.svg").write_text(FIGURE)
+    html = small.book.build / "html"
+    for shade in (PALETTE["layer_norm"]["light"], "#0062A2"):
+        repaint(
+            small,
+            'layer_norm = { drawn = "#0072B2", light = "#0072B2"',
+            f'layer_norm = {{ drawn = "#0072B2", light = "{shade}"',
+        )
+        done = small.run("book")
+        assert done.returncode == 0, done.stderr
+        assert shade in (html / "_images" / "line.svg").read_text()

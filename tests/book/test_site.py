@@ -10,8 +10,7 @@ from bs4 import BeautifulSoup
 
 from bookbuild.sphinx import navigation
 from lnbook.notebook.style import COLORS, PALETTE
-from tests.book.small_book import SmallBook, chapter_text
-from tests.book.test_gallery import CHAPTER, DRAWING
+from tests.book.small_book import SmallBook
 
 ADDED = """
 ![A blue line that rises from the left to the right.](line.svg)
@@ -66,10 +65,6 @@ def html(built: Callable[[], SmallBook]) -> Path:
     small.index.write_text(small.index.read_text() + ADDED)
     (small.book.source / "line.svg").write_text(LINE)
     (small.book.source / "references.bib").write_text(WORK)
-    (small.book.package / "drawing.py").write_text(DRAWING)
-    small.chapter.write_text(
-        chapter_text("The chapter of a small book, which draws two figures of a line.", CHAPTER)
-    )
     os.environ["BOOK_URL"] = ADDRESS
     try:
         done = small.run("book")
@@ -154,23 +149,6 @@ def test_head(index: BeautifulSoup) -> None:
     assert index.html["lang"] == "en"  # type: ignore[index]
 
 
-def test_a_chapter_with_figures_has_a_card_of_its_own(html: Path) -> None:
-    assert card_of(html, "index")[0] == f"{ADDRESS}/_static/social-card.png"
-    address, alt = card_of(html, "part/chapter")
-    assert address == f"{ADDRESS}/cards/part/chapter.png"
-    assert alt == ("The chapter. A line that rises steeply from the lower left to the upper right.")
-    assert (html / "cards" / "part" / "chapter.png").exists()
-
-
-def card_of(html: Path, page: str) -> list[str]:
-    soup = BeautifulSoup((html / f"{page}.html").read_text(), "html.parser")
-    return [
-        str(tag["content"])
-        for name in ("og:image", "og:image:alt")
-        for tag in soup.find_all("meta", attrs={"property": name})
-    ]
-
-
 def test_published(html: Path) -> None:
     sitemap = (html / "sitemap.xml").read_text()
     assert f"<loc>{ADDRESS}/part/chapter.html</loc>" in sitemap
@@ -210,3 +188,35 @@ def test_the_way_to_the_next_page_has_our_icon(index: BeautifulSoup) -> None:
     assert way["rel"] == ["next"]
     assert way.select_one("svg.ln-icon")
     assert not way.find("i")
+
+
+def test_a_color_of_no_palette_fails_the_build(built: Callable[[], SmallBook]) -> None:
+    small = built()
+    small.index.write_text(small.index.read_text() + "\n![A line in a color.](line.svg)\n")
+    (small.book.source / "line.svg").write_text(LINE.replace(COLORS["layer_norm"], "#123456"))
+    done = small.run("book")
+    assert done.returncode == 1
+    assert "#123456" in done.stderr
+    assert "palette.toml" in done.stderr
+
+
+def test_an_image_without_a_text_is_told_once_with_its_line(
+    built: Callable[[], SmallBook],
+) -> None:
+    small = built()
+    cell = f"```{{code-cell}}\nfrom IPython.display import SVG\n\nSVG({LINE!r})\n```\n"
+    described = "```{figure} line.svg\n:alt: A line that rises from left to right.\n```\n"
+    for path, added in ((small.chapter, cell), (small.index, f"{described}\n![Line](line.svg)\n")):
+        path.write_text(f"{path.read_text()}\n{added}")
+    (small.book.source / "line.svg").write_text(LINE)
+    done = small.run("book")
+    assert done.returncode == 1
+    told = [
+        line for line in done.stderr.splitlines() if "alt text of 20 or more characters" in line
+    ]
+    lines = len(small.chapter.read_text().splitlines()), len(small.index.read_text().splitlines())
+    assert len(told) == 2, done.stderr
+    assert f"book/part/chapter.md:{lines[0] - 2}: " in told[1]
+    assert told[1].endswith("has none")
+    assert f"book/index.md:{lines[1]}: " in told[0]
+    assert told[0].endswith("has 'Line'")

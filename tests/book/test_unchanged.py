@@ -68,6 +68,12 @@ def test_the_repository_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not unchanged.is_unchanged(root)
 
 
+def test_a_failed_build_makes_no_claim(root: Path, small: SmallBook) -> None:
+    small.index.write_text(small.index.read_text() + "{term}`nothing`\n")
+    assert small.run("book").returncode == 1
+    assert not unchanged.is_unchanged(root)
+
+
 @pytest.mark.parametrize("name", ["_toc.yml", "book/references.bib"])
 @pytest.mark.parametrize(("minutes", "kept"), [(-1, True), (1, False)])
 def test_pages_are_read_again_when_numbers_change(
