@@ -123,6 +123,24 @@ def test_first_and_second_derivatives(shape, dims, affine, kernel, monkeypatch):
         assert torch.autograd.gradgradcheck(function, arguments)
 
 
+def test_second_derivatives_equal_pytorch():
+    # Gradients that are differentiated in turn come from a formula of their own. gradgradcheck only
+    # checks that formula's derivatives, not the formula.
+    x, weight, bias, upstream = random_tensors((4, 5))
+
+    def second(function, *given):
+        inputs = [t.clone().requires_grad_() for t in given]
+        y = function(inputs[0], (5,), *inputs[1:])
+        grads = torch.autograd.grad(y, inputs[:2], upstream, create_graph=True)
+        loss = (grads[0] * upstream.roll(1)).sum() + (grads[1] * upstream[0]).sum()
+        return torch.autograd.grad(loss, inputs[:2])
+
+    ours = second(LayerNormFunction.apply, x, weight, bias)
+    close(ours, second(native.layer_norm, x, weight, bias), 1e-9)
+    ours = second(RMSNormFunction.apply, x, weight)
+    close(ours, second(native.rms_norm, x, weight), 1e-9)
+
+
 @pytest.mark.parametrize("has_weight", [True, False])
 @pytest.mark.parametrize(("shape", "dims"), CASES)
 def test_plain_backward_formulas_equal_autograd(shape, dims, has_weight):
