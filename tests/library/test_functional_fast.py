@@ -21,18 +21,9 @@ from lnbook.functional import (
     rms_norm_backward,
 )
 from lnbook.kernels import operators
+from tests.helpers.random_tensors import CASES as SHAPES
 
-CASES = [
-    ((5,), 1),
-    ((4, 6), 1),
-    ((4, 6), 2),
-    ((2, 3, 5), 1),
-    ((2, 3, 5), 2),
-    ((2, 3, 5), 3),
-    ((2, 3, 2, 4), 1),
-    ((2, 1, 3, 2, 4), 2),
-    ((37, 8), 1),
-]
+CASES = [*SHAPES, ((37, 8), 1)]
 BLOCK = _blocks.BLOCK
 FLOATING = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 HALF = FLOATING[:2]
