@@ -5,16 +5,17 @@ open page is resized to a slightly wider one.
 """
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.site import axe
-from tests.site.pages import FIGURES, PAGES
+from tests.site.pages import FIGURES, PAGES, SAMPLE
 from tests.site.visit import (
     DESKTOP,
+    MODES,
     PHONE,
+    Visit,
     largest_shift,
     layout_shift,
-    next_frame,
     switch_to,
     too_wide,
     visit,
@@ -69,30 +70,28 @@ OPEN_ALL = """() => {
 }"""
 
 
-def show_everything(page: Page) -> None:
+def show_everything(seen: Visit) -> None:
     """Open all folds and lay out the whole page."""
-    page.evaluate(OPEN_ALL)
-    page.evaluate("dispatchEvent(new Event('scroll'))")
-    page.wait_for_function("document.documentElement.dataset.laidOut !== undefined")
-    page.evaluate("document.fonts.ready")
-    next_frame(page)
-    next_frame(page)  # scrolling elements are found in one frame, and reported in the next
+    seen.page.evaluate(OPEN_ALL)
+    seen.lay_out()
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_on_a_phone(browser: Browser, site: str, name: str, axe_script: str) -> None:
-    with visit(browser, site, f"{name}.html", width=PHONE) as seen:
+    with visit(browser, site, f"{name}.html", width=PHONE, late_fonts=True) as seen:
         page = seen.page
         expect(page.locator(LIVE)).to_have_count(len(FIGURES.get(name, ())))
         shift = layout_shift(page)
         seen.lay_out()  # axe mistakes estimated sizes for real ones, and reports overlaps
-        faults = [*too_wide(page), *axe.broken_rules(seen, axe_script)]
-        faults += page.evaluate(STICKING_OUT, [LIVE, PHONE])
-        switch_to(page, "light")
-        faults += page.evaluate(STICKING_OUT, [LIVE, PHONE])
+        # A page has the same colors on a desktop, where test_pages.py checks all of them.
+        rules = axe.broken_rules(seen, axe_script, dark=name in SAMPLE)
+        faults = [*too_wide(page), *rules]
+        for mode in reversed(MODES):
+            switch_to(page, mode)
+            faults += page.evaluate(STICKING_OUT, [LIVE, PHONE])
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
-            show_everything(page)
+            show_everything(seen)
             faults += [f"{width} px: {fault}" for fault in page.evaluate(CUT_OFF)]
             faults += [f"{width} px: {text}" for text in page.evaluate(DROPPED)]
         faults += seen.faults()
@@ -103,7 +102,7 @@ def test_on_a_phone(browser: Browser, site: str, name: str, axe_script: str) -> 
 @pytest.mark.parametrize("name", ["gradient/derivation", "formula/from-scratch", "api/recurrent"])
 def test_long_formulas_break(browser: Browser, site: str, name: str) -> None:
     with visit(browser, site, f"{name}.html", width=390) as seen:
-        show_everything(seen.page)
+        show_everything(seen)
         assert seen.page.evaluate(SCROLLING) == []
 
 
@@ -111,7 +110,7 @@ def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str
     """The shade's cover scrolls with the content, which uncovers the shade at the other edge."""
     with visit(browser, site, "formula/step-by-step.html", width=PHONE) as seen:
         page = seen.page
-        show_everything(page)
+        show_everything(seen)
         box = page.locator("article .katex-display[tabindex='0']").first
         box.scroll_into_view_if_needed()
         before = box.screenshot()
@@ -143,7 +142,7 @@ MIDDLE = """() => {
 def test_all_boxes_end_at_one_edge(browser: Browser, site: str, width: int) -> None:
     with visit(browser, site, "formula/step-by-step.html", width=width) as seen:
         page = seen.page
-        show_everything(page)
+        show_everything(seen)
         edges = set(page.evaluate(EDGES))
         article = page.locator(".bd-article").bounding_box()
         assert article is not None

@@ -81,7 +81,7 @@ def test_on_a_desktop(
     axe_script: str,
     record: Callable[[str, str, dict[str, Any]], None],
 ) -> None:
-    with visit(browser, site, f"{name}.html", width=DESKTOP) as seen:
+    with visit(browser, site, f"{name}.html", width=DESKTOP, late_fonts=True) as seen:
         faults = too_wide(seen.page)
         at_first = weight(html, seen.loaded)
         seen.read_through()
