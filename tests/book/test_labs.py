@@ -182,6 +182,13 @@ def test_a_check_gives_its_number_or_everything_or_nothing(tmp_path: Path) -> No
     assert SMALL.cells[1].outputs == [], "the notebook itself isn't changed"
 
 
+def test_a_check_that_writes_to_stderr_earns_nothing(tmp_path: Path) -> None:
+    prints = check("a", 2, "print('done')\n2")
+    warns = check("b", 2, "import sys\nprint('careful', file=sys.stderr)\n2")
+    earned = grade.grade(new_notebook(cells=[prints, warns]), folder=tmp_path).earned
+    assert earned == {"check-a": 2, "check-b": 0}
+
+
 def test_checks_come_from_the_original(tmp_path: Path) -> None:
     cheat = deepcopy(SMALL)
     cheat.cells[2].source = "2"
