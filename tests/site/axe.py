@@ -58,7 +58,10 @@ def violations(
 
 
 def broken_rules(seen: Visit, axe: str, *, dark: bool = True) -> Iterator[str]:
-    """What axe finds in light mode with all rules, and in dark mode with COLORS_AND_PICTURES."""
+    """What axe finds in light mode with all rules, and in dark mode with COLORS_AND_PICTURES.
+
+    If `dark` is false, dark mode isn't checked.
+    """
     switch_to(seen.page, "dark")  # a text font that arrived late is used from the first switch on
     switch_to(seen.page, "light")
     for found in violations(seen.page, axe):

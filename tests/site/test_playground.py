@@ -747,7 +747,7 @@ def test_what_changed_is_told_once_it_rests(open_page: OpenPage) -> None:
     status = figure(page, "norm", tour=True).get_by_role("status")
     expect(status).to_have_text("")
     root = figure(page, "norm")
-    # Leaving the tour is told, too. Its timer is a real one, which the test couldn't stop.
+    # Wait for the message about leaving the tour: its timer started before the test's clock did.
     expect(status).to_have_text(re.compile("^Mean 4.67"))
     page.clock.install()  # from now on, the test controls the time
     page.clock.pause_at(page.evaluate("Date.now() + 1000"))
