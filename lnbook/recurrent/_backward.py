@@ -1,6 +1,6 @@
 """Backward pass of the fused time loop; for an explanation see `lnbook.recurrent.fused`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lnbook.recurrent._forward import BIASES, Plan, States, Statistics
 
-__all__ = ["Backward"]
+__all__ = ["Backward", "through_products"]
 
 # Derivatives are computed for this many gate elements at once: more would overflow the cache.
 CHUNK_ELEMENTS = 1 << 18
@@ -182,18 +182,12 @@ class Backward:
 
     def _finish(self) -> None:
         """Compute the gradients of the matrices and of the layer's inputs."""
-        inputs, grads, sizes = self.inputs, self.grads, self.plan.batch_sizes
+        grads, summed = self.grads, self.grad_summed
         grads["c"] = self.grad_c
         if "h" in self.needed:
-            grads["h"] = self.grad_summed[: self.batch] @ inputs["weight_hh"]
-        if "weight_hh" in self.needed:
-            given_h = _given(inputs["h"], self.states.output, sizes)
-            grads["weight_hh"] = self.grad_summed.t() @ given_h
-        projected = self._unproject()
-        if "weight_ih" in self.needed:
-            grads["weight_ih"] = projected.t() @ inputs["rows"]
-        if "rows" in self.needed:
-            grads["rows"] = projected @ inputs["weight_ih"]
+            grads["h"] = summed[: self.batch] @ self.inputs["weight_hh"]
+        given = self.plan.batch_sizes, self.inputs, self.states.output
+        grads |= through_products(*given, summed, self._unproject(), self.needed)
 
     def _unproject(self) -> Tensor:
         """Return the gradient of the input projection; in Ba's variant, through its norm."""
@@ -208,6 +202,34 @@ class Backward:
         self.grads |= {name: grad_bias.clone() for name in BIASES}
         result: Tensor = grad_projected
         return result
+
+
+def through_products(
+    batch_sizes: Sequence[int],
+    inputs: Mapping[str, Tensor],
+    output: Tensor,
+    grad_summed: Tensor,
+    grad_projected: Tensor,
+    needed: Container[str],
+) -> dict[str, Tensor]:
+    """Return those gradients of the matrices and the input that are needed, by name.
+
+    Args:
+        batch_sizes: number of rows at each time step.
+        inputs: "rows", "h", "weight_ih" and "weight_hh", by name.
+        output: the hidden states of all steps.
+        grad_summed: gradient of the products with `weight_hh`, of shape `(rows, 4 * hidden_size)`.
+        grad_projected: gradient of the products with `weight_ih`, of the same shape.
+        needed: the names of the gradients to compute.
+    """
+    grads = {}
+    if "weight_hh" in needed:
+        grads["weight_hh"] = grad_summed.t() @ _given(inputs["h"], output, batch_sizes)
+    if "weight_ih" in needed:
+        grads["weight_ih"] = grad_projected.t() @ inputs["rows"]
+    if "rows" in needed:
+        grads["rows"] = grad_projected @ inputs["weight_ih"]
+    return grads
 
 
 def _given(first: Tensor, states: Tensor, batch_sizes: Sequence[int]) -> Tensor:

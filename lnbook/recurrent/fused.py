@@ -33,7 +33,7 @@ from lnbook._check import checked_eps
 from lnbook.functional._blocks import is_transformed
 from lnbook.kernels.cpu import lstm
 from lnbook.recurrent._autocast import no_autocast
-from lnbook.recurrent._backward import Backward
+from lnbook.recurrent._backward import Backward, through_products
 from lnbook.recurrent._forward import Plan, States, run_forward
 from lnbook.recurrent._given import check_layer
 from lnbook.recurrent.loop import plain_layer
@@ -191,7 +191,10 @@ def _backward(ctx: Any, grads: Sequence[Tensor]) -> Sequence[Tensor | None]:
     needed = {name for name, need in zip(names, needs, strict=True) if need}
     if ctx.has_kernel:
         given = plan.variant, plan.batch_sizes, plan.eps
-        found = lstm.backward(*given, tensors, lstm.Saved(*saved), grads, needed)
+        state = lstm.Saved(*saved)
+        found, summed, projected = lstm.backward(*given, tensors, state, grads)
+        products = plan.batch_sizes, tensors, state.output, summed, projected, needed
+        found |= through_products(*products)
         return [found[name] if name in needed else None for name in names]
     states = States._make([*saved[:6], saved[6:]])
     found = Backward(plan, tensors, states, ctx.statistics, needed).run(*grads)

@@ -15,23 +15,16 @@ import numpy as np
 
 from lnbook.kernels.cpu import _lstm_rows as rows_of
 from lnbook.kernels.cpu._compile import array_at, fast, job, real, take
-from lnbook.kernels.cpu._products import (
-    add_product_of_columns,
-    copy_to_panels,
-    panel_width,
-    product,
-)
+from lnbook.kernels.cpu._products import panel_width, product
 
-__all__ = ["BLOCK", "CHUNK", "NARROW", "PER_GATE", "backward_job", "forward_job"]
+__all__ = ["BLOCK", "CHUNK", "PER_GATE", "backward_job", "forward_job"]
 
 PER_GATE, JOINT, CARRIED = 0, 1, 2  # kinds of layer; the last two have one norm for all gates
 # How many rows go through time together: enough to make each read of the matrix worthwhile.
-BLOCK = 64
-# The backward pass collects the gradients of this many rows before it adds them to those of the
-# matrices.
+BLOCK = 32
+# The gradients of gains and biases are summed up over about this many rows before they're added to
+# a total in float64.
 CHUNK = 128
-# With fewer input features than this, it isn't worth copying the inputs into panels.
-NARROW = 8
 
 INTEGER = np.int64(0)
 
@@ -46,7 +39,7 @@ class Sizes(NamedTuple):
     size: int
     kind: int
     keeps: int
-    wants: int  # gradients to compute, a sum of 1 for the input, 2 for W_x, 4 for W_h
+    line: int  # the spacing of rows of gate gradients in memory
     eps: int  # the bits of eps, as a float64
 
 
@@ -177,54 +170,14 @@ def walk_forward(sizes, layer, saved, w_ih, w_hh, h_n, c_n, first, last, one):
             break
         q = start + first
         summed = added if joint else gates
-        product(
-            layer.x,
-            q * inputs,
-            inputs,
-            1,
-            count,
-            w_ih,
-            inputs,
-            inputs,
-            summed,
-            0,
-            columns,
-            columns,
-            False,
-        )
+        given = (w_ih, inputs, summed, 0, columns, columns, False)
+        product(layer.x, q * inputs, inputs, count, *given)
         if step == 0:
-            product(
-                layer.h,
-                first * size,
-                size,
-                1,
-                count,
-                w_hh,
-                size,
-                size,
-                gates,
-                0,
-                columns,
-                columns,
-                not joint,
-            )
+            before, h = first * size, layer.h
         else:
-            before = (layer.starts[step - 1] + first) * size
-            product(
-                saved.output,
-                before,
-                size,
-                1,
-                count,
-                w_hh,
-                size,
-                size,
-                gates,
-                0,
-                columns,
-                columns,
-                not joint,
-            )
+            before, h = (layer.starts[step - 1] + first) * size, saved.output
+        given = (w_hh, size, gates, 0, columns, columns, not joint)
+        product(h, before, size, count, *given)
         going_on = 0
         if step + 1 < sizes.steps:
             going_on = max(0, min(last, layer.starts[step + 2] - end) - first)
@@ -238,7 +191,7 @@ def walk_forward(sizes, layer, saved, w_ih, w_hh, h_n, c_n, first, last, one):
             rows_of.activate(a)
             here = row(c, n, size)
             m = row(saved.m, q + n, size) if sizes.keeps else unkept
-            h = row(saved.output, q + n, size)
+            new = row(saved.output, q + n, size)
             rows_of.cell(a, here, m)
             mean, r = rows_of.statistics(m, eps, one)
             if sizes.keeps:
@@ -248,9 +201,9 @@ def walk_forward(sizes, layer, saved, w_ih, w_hh, h_n, c_n, first, last, one):
             rows_of.shifted(m, mean, r, layer.cell_gain, layer.cell_shift, normed)
             if sizes.kind == CARRIED:
                 rows_of.copy(normed, here)
-            rows_of.output(a, normed, h)
+            rows_of.output(a, normed, new)
             if n >= going_on:
-                rows_of.copy(h, row(h_n, first + n, size))
+                rows_of.copy(new, row(h_n, first + n, size))
                 rows_of.copy(here, row(c_n, first + n, size))
 
 
@@ -298,13 +251,12 @@ class Upstream(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The gradients to compute, as vectors; each piece has its own parameter gradients."""
+    """The gradients to compute, as vectors; each piece has its own sums."""
 
-    x: np.ndarray
     h: np.ndarray
     c: np.ndarray
-    w_ih: np.ndarray  # (4H, I), or (I, 4H) if the input is narrow
-    w_hh: np.ndarray
+    summed: np.ndarray  # of W_h h, or of the sum with W_x x if the norm comes after it
+    projected: np.ndarray  # of W_x x if it has a norm of its own; otherwise equal to `summed`
     sums: np.ndarray  # float64: gain, shift, input gain, input shift; cell gain, cell shift
 
 
@@ -320,12 +272,6 @@ class Scratch(NamedTuple):
     dnormed: np.ndarray
     dm: np.ndarray
     c: np.ndarray
-    grads: np.ndarray  # the gradients of W_h h, for the rows of a chunk
-    input_grads: np.ndarray  # those of W_x x; equal to `grads` if the norm comes after the sum
-    h: np.ndarray  # the rows of a chunk, in panels
-    x: np.ndarray
-    dx: np.ndarray
-    strip: np.ndarray  # scratch memory of a product
     sums: np.ndarray  # the sums over a chunk
 
 
@@ -333,24 +279,22 @@ class Scratch(NamedTuple):
 def backward(numbers, one):
     sizes = sizes_at(numbers)
     layer = layer_at(numbers, 10, sizes, one)
-    count, size, inputs, pieces = layer.starts[sizes.steps], sizes.size, sizes.inputs, sizes.pieces
+    count, size, pieces = layer.starts[sizes.steps], sizes.size, sizes.pieces
     saved = saved_at(numbers, 19, count, size, one)
-    narrow, wide = in_panels(size, one), in_panels(inputs, one)
-    w_ih = array_at(numbers[27], (4 * size * wide,), one)
-    w_hh = array_at(numbers[28], (4 * size * narrow,), one)
-    whole = sizes.batch * size
+    w_hh = array_at(numbers[27], (4 * size * in_panels(size, one),), one)
+    whole, joint = sizes.batch * size, sizes.kind != PER_GATE
     upstream = Upstream(
-        array_at(numbers[29], (count * size,), one),
+        array_at(numbers[28], (count * size,), one),
+        array_at(numbers[29], (whole,), one),
         array_at(numbers[30], (whole,), one),
-        array_at(numbers[31], (whole,), one),
     )
+    summed = array_at(numbers[33], (count * sizes.line,), one)
     found = Found(
-        array_at(numbers[32], (count * inputs,), one),
-        array_at(numbers[33], (whole,), one),
-        array_at(numbers[34], (whole,), one),
-        array_at(numbers[35], (pieces * 4 * size * wide,), one),
-        array_at(numbers[36], (pieces * 4 * size * narrow,), one),
-        array_at(numbers[37], (pieces * 18 * size,), 0.0),
+        array_at(numbers[31], (whole,), one),
+        array_at(numbers[32], (whole,), one),
+        summed,
+        array_at(numbers[34], (count * sizes.line,), one) if joint else summed,
+        array_at(numbers[35], (pieces * 18 * size,), 0.0),
     )
     while True:
         piece = take(numbers)
@@ -360,18 +304,13 @@ def backward(numbers, one):
         scratch = scratch_for(sizes, min(stop - first, BLOCK), layer.x, one)
         while first < stop:
             last = min(first + BLOCK, stop)
-            walk_back(
-                sizes, layer, saved, upstream, found, w_ih, w_hh, scratch, piece, first, last, one
-            )
+            walk_back(sizes, layer, saved, upstream, found, w_hh, scratch, piece, first, last, one)
             first = last
 
 
 @fast
 def scratch_for(sizes, height, like, one):
     size, width, dtype = sizes.size, 4 * sizes.size, like.dtype
-    capacity = CHUNK + height
-    joint = sizes.kind != PER_GATE
-    grads = np.empty(capacity * line_of(size, one), dtype)
     return Scratch(
         np.empty(height * in_panels(size, one), dtype),
         np.empty(height * size, dtype),
@@ -382,28 +321,15 @@ def scratch_for(sizes, height, like, one):
         np.empty(size, dtype),
         np.empty(size, dtype),
         np.empty(size, dtype),
-        grads,
-        np.empty(capacity * line_of(size, one), dtype) if joint else grads,
-        np.empty(capacity * in_panels(size, one), dtype),
-        np.empty(capacity * in_panels(sizes.inputs, one), dtype),
-        np.empty(height * in_panels(sizes.inputs, one), dtype),
-        np.empty(8 * capacity, dtype),
         np.zeros(18 * size, dtype),
     )
 
 
 @fast
-def line_of(size, one):
-    """Return the spacing of gradient rows. At a power of two, they'd evict each other."""
-    return 4 * size + panel_width(one) // 2
-
-
-@fast
-def walk_back(sizes, layer, saved, upstream, found, w_ih, w_hh, scratch, piece, first, last, one):
+def walk_back(sizes, layer, saved, upstream, found, w_hh, scratch, piece, first, last, one):
     """Take rows `first` to `last` of the batch back through all time steps."""
-    size, line = sizes.size, line_of(sizes.size, one)
-    narrow, filled, following = in_panels(size, one), 0, 0
-    height = len(scratch.dc) // size
+    size, filled, following = sizes.size, 0, 0
+    narrow = in_panels(size, one)
     for step in range(sizes.steps - 1, -1, -1):
         start, end = layer.starts[step], layer.starts[step + 1]
         count = min(last, end - start) - first
@@ -419,41 +345,12 @@ def walk_back(sizes, layer, saved, upstream, found, w_ih, w_hh, scratch, piece, 
         for n in range(count):
             dh = scratch.dh[n * narrow : n * narrow + size]
             rows_of.add_to(row(upstream.output, q + n, size), dh)
-            step_back(
-                sizes, layer, saved, scratch, step, q + n, first + n, n, filled + n, line, one
-            )
-            keep_inputs(
-                sizes,
-                layer,
-                saved,
-                scratch,
-                step,
-                q + n,
-                first + n,
-                filled + n,
-                CHUNK + height,
-                one,
-            )
-        product(
-            scratch.grads,
-            filled * line,
-            line,
-            1,
-            count,
-            w_hh,
-            4 * size,
-            4 * size,
-            scratch.dh,
-            0,
-            narrow,
-            narrow,
-            False,
-        )
-        if sizes.wants & 1:
-            back_to_input(sizes, scratch, found, w_ih, filled * line, line, q, count, one)
+            step_back(sizes, layer, saved, found, scratch, step, q + n, first + n, n, one)
+        given = (w_hh, 4 * size, scratch.dh, 0, narrow, narrow, False)
+        product(found.summed, q * sizes.line, sizes.line, count, *given)
         filled += count
         if filled >= CHUNK or step == 0:
-            add_chunk(sizes, scratch, found, piece, filled, CHUNK + height, line, one)
+            add_sums(scratch, row(found.sums, piece, 18 * size))
             filled = 0
     for n in range(last - first):
         rows_of.copy(scratch.dh[n * narrow : n * narrow + size], row(found.h, first + n, size))
@@ -461,7 +358,15 @@ def walk_back(sizes, layer, saved, upstream, found, w_ih, w_hh, scratch, piece, 
 
 
 @fast
-def step_back(sizes, layer, saved, scratch, step, q, member, n, place, line, one):
+def add_sums(scratch, total):
+    """Add the sums over a chunk's rows to their total, and start over."""
+    for i in range(len(total)):
+        total[i] += scratch.sums[i]
+        scratch.sums[i] = 0
+
+
+@fast
+def step_back(sizes, layer, saved, found, scratch, step, q, member, n, one):
     """Take one row back through one step, up to the gradients of its summed inputs.
 
     The row's number is `q` among all rows, `member` in the batch, and `n` in the block of rows.
@@ -482,12 +387,8 @@ def step_back(sizes, layer, saved, scratch, step, q, member, n, place, line, one
         rows_of.add_to(dc, scratch.dm)
     rows_of.back_through_cell(scratch.dm, scratch.gates, scratch.c, scratch.da, dc)
 
-    grads, width, sums = (
-        scratch.grads[place * line : place * line + 4 * size],
-        4 * size,
-        scratch.sums,
-    )
-    xhat = row(saved.xhat, q, width)
+    width, place, sums = 4 * size, q * sizes.line, scratch.sums
+    grads, xhat = found.summed[place : place + width], row(saved.xhat, q, width)
     if sizes.kind == PER_GATE:
         for k in range(4):
             part = slice(k * size, (k + 1) * size)
@@ -499,7 +400,7 @@ def step_back(sizes, layer, saved, scratch, step, q, member, n, place, line, one
     rows_of.back_through_norm(
         scratch.da, xhat, saved.r[4 * q], layer.gain, grads, dgain, dshift, one
     )
-    grads = scratch.input_grads[place * line : place * line + width]
+    grads = found.projected[place : place + width]
     xhat, r = row(saved.projected, q, width), saved.projected_r[q]
     dgain, dshift = row(sums, 2, width), row(sums, 3, width)
     rows_of.back_through_norm(scratch.da, xhat, r, layer.input_gain, grads, dgain, dshift, one)
@@ -526,77 +427,6 @@ def recompute(sizes, layer, saved, scratch, step, q, member):
         rows_of.copy(row(saved.m, p, size), scratch.c)
 
 
-@fast
-def keep_inputs(sizes, layer, saved, scratch, step, q, member, place, capacity, one):
-    """Copy the vectors that the matrices were multiplied by into panels, for their gradients."""
-    size, inputs = sizes.size, sizes.inputs
-    if step == 0:
-        copy_to_panels(layer.h, member * size, size, scratch.h, capacity, place)
-    else:
-        before = layer.starts[step - 1] + member
-        copy_to_panels(saved.output, before * size, size, scratch.h, capacity, place)
-    if inputs < NARROW:
-        for i in range(inputs):
-            scratch.x[place * inputs + i] = layer.x[q * inputs + i]
-    else:
-        copy_to_panels(layer.x, q * inputs, inputs, scratch.x, capacity, place)
-
-
-@fast
-def back_to_input(sizes, scratch, found, w_ih, start, line, q, count, one):
-    width, inputs, wide = 4 * sizes.size, sizes.inputs, in_panels(sizes.inputs, one)
-    product(
-        scratch.input_grads,
-        start,
-        line,
-        1,
-        count,
-        w_ih,
-        width,
-        width,
-        scratch.dx,
-        0,
-        wide,
-        wide,
-        False,
-    )
-    for n in range(count):
-        rows_of.copy(scratch.dx[n * wide : n * wide + inputs], row(found.x, q + n, inputs))
-
-
-@fast
-def add_chunk(sizes, scratch, found, piece, filled, capacity, line, one):
-    """Add the contributions of one chunk's rows to the gradients of the parameters."""
-    width, inputs, size = 4 * sizes.size, sizes.inputs, sizes.size
-    narrow, wide = in_panels(size, one), in_panels(inputs, one)
-    if sizes.wants & 4:
-        given = (scratch.grads, line, filled, width, scratch.h, capacity)
-        start = piece * width * narrow
-        add_product_of_columns(*given, found.w_hh, start, narrow, narrow, scratch.strip)
-    start = piece * width * wide
-    if sizes.wants & 2 and inputs >= NARROW:
-        given = (scratch.input_grads, line, filled, width, scratch.x, capacity)
-        add_product_of_columns(*given, found.w_ih, start, wide, wide, scratch.strip)
-    elif sizes.wants & 2:
-        for n in range(filled):
-            for i in range(inputs):
-                add_multiple(
-                    scratch.input_grads[n * line : n * line + width],
-                    scratch.x[n * inputs + i],
-                    found.w_ih[start + i * width : start + (i + 1) * width],
-                )
-    total = found.sums[piece * 18 * size : (piece + 1) * 18 * size]
-    for i in range(18 * size):
-        total[i] += scratch.sums[i]
-        scratch.sums[i] = 0
-
-
-@fast
-def add_multiple(a, factor, total):
-    for i in range(len(a)):
-        total[i] += factor * a[i]
-
-
 def forward_job(one):
     """Compile the forward pass; its numbers are the counter, `Sizes` and addresses."""
 
@@ -610,6 +440,6 @@ def backward_job(one):
     """Compile the backward pass; its numbers are the counter, `Sizes` and addresses."""
 
     def lstm_backward(address):
-        backward(array_at(address, (38,), INTEGER), one)
+        backward(array_at(address, (36,), INTEGER), one)
 
     return job(lstm_backward)

@@ -22,7 +22,7 @@ from numba.extending import intrinsic, overload
 
 from lnbook.kernels.cpu._compile import fast
 
-__all__ = ["add_product_of_columns", "copy_to_panels", "panel_width", "product"]
+__all__ = ["panel_width", "product", "width_in_bytes"]
 
 _FEATURES = binding.get_host_cpu_features()
 # Each register holds this many bytes, and there are enough of them for a tile of this many rows.
@@ -58,7 +58,7 @@ def _tile_of(rows):
     """
 
     @intrinsic
-    def tile(typing, a, a_start, a_row, a_column, b, b_start, depth, c, c_start, c_row, adds):
+    def tile(typing, a, a_start, a_row, b, b_start, depth, c, c_start, c_row, adds):
         element, integer = a.dtype, types.int64
 
         def generate(context, builder, signature, args):
@@ -80,8 +80,8 @@ def _tile_of(rows):
             def load(base, offset):
                 return builder.load(vector_at(base, offset), align=element.bitwidth // 8)
 
-            left, panel, result = pointer(0, 1), pointer(4, 5), pointer(7, 8)
-            a_row, a_column, depth, c_row, adds = args[2], args[3], args[6], args[9], args[10]
+            left, panel, result = pointer(0, 1), pointer(3, 4), pointer(6, 7)
+            a_row, depth, c_row, adds = args[2], args[5], args[8], args[9]
             left_rows = [builder.gep(left, [builder.mul(a_row, index(i))]) for i in range(rows)]
             result_rows = [builder.gep(result, [builder.mul(c_row, index(i))]) for i in range(rows)]
             before = builder.block
@@ -103,11 +103,10 @@ def _tile_of(rows):
             if multiply_add is None:
                 kind = ir.FunctionType(vector, [vector] * 3)
                 multiply_add = ir.Function(builder.module, kind, name)
-            column = builder.mul(k, a_column)
             everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
             new = []
             for i in range(rows):
-                one = builder.load(builder.gep(left_rows[i], [column]))
+                one = builder.load(builder.gep(left_rows[i], [k]))
                 spread = builder.insert_element(zero, one, ir.IntType(32)(0))
                 spread = builder.shuffle_vector(spread, zero, everywhere)
                 new.append(
@@ -145,7 +144,7 @@ def _tile_of(rows):
                     builder.store(new[i][j], target, align=element.bitwidth // 8)
             return context.get_dummy_value()
 
-        given = (a, integer, integer, integer, b, integer, integer, c, integer, integer)
+        given = (a, integer, integer, b, integer, integer, c, integer, integer)
         return types.void(*given, types.boolean), generate
 
     return tile
@@ -154,49 +153,16 @@ def _tile_of(rows):
 _tile_8, _tile_4, _tile_2, _tile_1 = (_tile_of(rows) for rows in (8, 4, 2, 1))
 
 
-def _copy_of(count):
-    """Return a function for compiled code that copies `count` numbers at once.
-
-    If `count` is None, it copies a line of a panel.
-    """
-
-    @intrinsic
-    def copy(typing, a, start, b, target):
-        def generate(context, builder, signature, args):
-            number = context.get_value_type(a.dtype)
-            vector = ir.VectorType(number, count or width_in_bytes() * 8 // a.dtype.bitwidth)
-
-            def address(argument):
-                array = context.make_array(signature.args[argument])(
-                    context, builder, args[argument]
-                )
-                place = builder.gep(array.data, [args[argument + 1]])
-                return builder.bitcast(place, vector.as_pointer())
-
-            align = a.dtype.bitwidth // 8
-            builder.store(builder.load(address(0), align=align), address(2), align=align)
-            return context.get_dummy_value()
-
-        return types.void(a, types.int64, b, types.int64), generate
-
-    return copy
-
-
-_copy_8, _copy_4, _copy_line = (_copy_of(count) for count in (8, 4, None))
-
-
 @fast
-def product(a, start, row, column, rows, b, capacity, depth, c, c_start, c_row, columns, adds):
+def product(a, start, row, rows, b, depth, c, c_start, c_row, columns, adds):
     """Multiply a few rows by a matrix in panels; all arrays are vectors in memory.
 
-    The left matrix is `a[start + i * row + k * column]`, with `rows` rows; the result is
-    `c[c_start + i * c_row + j]`, with `columns` columns, a multiple of the panel's width. The
-    panels have room for `capacity` lines, of which `depth` are used, at least 1. If `adds`, the
-    product is added to what's already in the result.
+    The left matrix is `a[start + i * row + k]`, with `rows` rows and `depth` columns, at least 1;
+    the result is `c[c_start + i * c_row + j]`, with `columns` columns, a multiple of the panel's
+    width. If `adds`, the product is added to what's already in the result.
     """
-    width = panel_width(a[0])
-    for j in range(0, columns, width):
-        given = (row, column, b, j * capacity, depth, c)
+    for j in range(0, columns, panel_width(a[0])):
+        given = (row, b, j * depth, depth, c)
         i = 0
         if ROWS == 8:
             while i + 8 <= rows:
@@ -210,50 +176,3 @@ def product(a, start, row, column, rows, b, capacity, depth, c, c_start, c_row, 
             i += 2
         if i < rows:
             _tile_1(a, start + i * row, *given, c_start + i * c_row + j, c_row, adds)
-
-
-@fast
-def add_product_of_columns(a, row, rows, columns, b, capacity, c, c_start, c_row, width, strip):
-    """Add the product of a transposed matrix and one in panels: c += a.T @ b.
-
-    A tile needs a few columns of `a`, whose elements are far apart in memory. So they're first
-    copied next to each other, once for all panels.
-
-    The left matrix is `a[k * row + i]`, with `rows` rows and `columns` columns, a multiple of 4;
-    the result is `c[c_start + i * c_row + j]`, with `width` columns, a multiple of the panel's
-    width. The panels have room for `capacity` lines, and one is used for each row of `a`. `strip`
-    is scratch memory for `8 * rows` numbers.
-    """
-    # A 1 that the compiler doesn't know about. Otherwise, it would load the column as a vector and
-    # then split it up, which is slower.
-    apart = min(row, 1)
-    i = 0
-    while i < columns:
-        height = 8 if ROWS == 8 and i + 8 <= columns else 4
-        for k in range(rows):
-            if height == 8:
-                _copy_8(a, k * row + i, strip, k * 8)
-            else:
-                _copy_4(a, k * row + i, strip, k * 4)
-        for j in range(0, width, panel_width(a[0])):
-            target = c_start + i * c_row + j
-            if height == 8:
-                _tile_8(strip, 0, apart, 8, b, j * capacity, rows, c, target, c_row, True)
-            else:
-                _tile_4(strip, 0, apart, 4, b, j * capacity, rows, c, target, c_row, True)
-        i += height
-
-
-@fast
-def copy_to_panels(a, start, count, b, capacity, line):
-    """Copy `count` consecutive numbers into one line of all panels, with zeros after them."""
-    width = panel_width(a[0])
-    whole = count // width
-    for j in range(whole):
-        _copy_line(a, start + j * width, b, (j * capacity + line) * width)
-    rest, target = count - whole * width, (whole * capacity + line) * width
-    if rest:
-        for i in range(rest):
-            b[target + i] = a[start + whole * width + i]
-        for i in range(rest, width):
-            b[target + i] = 0

@@ -2,8 +2,9 @@ r"""A layer of a layer-normalized LSTM as a CPU kernel: the whole time loop in c
 
 For each step, the kernel computes the products with both matrices, then takes one row after another
 through its norms, gates and cell while they are in the processor's nearest cache. In the backward
-pass, it goes through the steps in reverse, recomputes the gates from their normalized inputs, and
-adds up the gradients of the matrices for about a hundred rows at a time.
+pass, it goes through the steps in reverse and recomputes the gates from their normalized inputs.
+The gradients of the matrices and of the input don't depend on each other from step to step, so
+they're left to three large products afterward, which a library computes best.
 
 What makes it fast: there's no call and no pass over memory between the operations of a step;
 sigmoid and tanh are vector instructions (`_vector_math`); the matrices are rearranged once per pass
@@ -14,7 +15,6 @@ The results are the same to the last bit in each run with the same number of thr
 different number, the gradients of the parameters are added up in a different order.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -128,9 +128,8 @@ def backward(
     inputs: Parameters,
     saved: Saved,
     upstream: Sequence[Tensor],
-    needed: set[str],
-) -> dict[str, Tensor]:
-    """Return the gradients of a layer's inputs and parameters by name.
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """Go back through a layer, up to its products with the matrices.
 
     Args:
         variant: as for `forward`.
@@ -139,39 +138,30 @@ def backward(
         inputs: "rows", "h", "c" and the parameters, by name.
         saved: what `forward` saved.
         upstream: gradients of the output and of the last states.
-        needed: the names of the gradients that are used; others may be left out.
+
+    Returns:
+        The gradients of "h", "c", the gains and the biases, by name, and for all rows those of
+        the products with `weight_hh` and with `weight_ih`. If one norm follows the sum of both
+        products, that's the same tensor twice.
     """
     rows, h = inputs["rows"], inputs["h"]
-    size, width, features = h.shape[1], 4 * h.shape[1], rows.shape[1]
+    size, width, joint = h.shape[1], 4 * h.shape[1], variant != "per-gate"
     layer = _layer(variant, batch_sizes, rows, h, inputs["c"], inputs)
-    weights = [_in_panels(inputs[name]) for name in ("weight_ih", "weight_hh")]
-    pieces = _pieces(rows, h)
-    wide, narrow = (math.prod(weight.shape) // width for weight in weights)
+    # If their spacing were a power of two, rows would evict each other from the cache.
+    summed = rows.new_empty(len(rows), width + _panel(rows.dtype) // 2)
+    projected = torch.empty_like(summed) if joint else summed
     found = [
-        rows.new_empty(rows.shape if "rows" in needed else (0,)),
         rows.new_empty(h.shape),
         rows.new_empty(h.shape),
-        rows.new_zeros((pieces, width, wide) if "weight_ih" in needed else (0,)),
-        rows.new_zeros((pieces, width, narrow) if "weight_hh" in needed else (0,)),
-        rows.new_zeros((pieces, 18 * size), dtype=torch.float64),
+        summed,
+        projected,
+        rows.new_zeros((_pieces(rows, h), 18 * size), dtype=torch.float64),
     ]
-    wants = sum(
-        1 << i for i, name in enumerate(("rows", "weight_ih", "weight_hh")) if name in needed
-    )
     given = [gradient.contiguous() for gradient in upstream]
-    _run("backward", variant, eps, layer, [*saved, *weights, *given, *found], True, wants)
-    grads = dict(zip(("rows", "h", "c"), found, strict=False))
-    if "weight_ih" in needed:
-        grads["weight_ih"] = _input_weight_gradient(found[3].sum(0), features)
-    if "weight_hh" in needed:
-        grads["weight_hh"] = found[4].sum(0)[:, :size].contiguous()
-    return grads | _gains_and_biases(variant, found[5].sum(0).to(rows.dtype), width)
-
-
-def _input_weight_gradient(total: Tensor, features: int) -> Tensor:
-    if features <= _constants()[1]:
-        return total.flatten()[: features * len(total)].view(features, len(total)).t().contiguous()
-    return total[:, :features].contiguous()
+    tensors = [*saved, _in_panels(inputs["weight_hh"]), *given, *found]
+    _run("backward", variant, eps, layer, tensors, True, summed.stride(0))
+    grads = _gains_and_biases(variant, found[-1].sum(0).to(rows.dtype), width)
+    return grads | {"h": found[0], "c": found[1]}, summed[:, :width], projected[:, :width]
 
 
 def _gains_and_biases(variant: str, sums: Tensor, width: int) -> dict[str, Tensor]:
@@ -210,7 +200,7 @@ def _layer(
 
 def _in_panels(matrix: Tensor) -> Tensor:
     """Return a matrix cut into panels of columns, each contiguous in memory."""
-    width = _constants()[0] // matrix.itemsize
+    width = _panel(matrix.dtype)
     missing = -matrix.shape[1] % width
     padded = functional.pad(matrix.detach(), (0, missing)) if missing else matrix.detach()
     panels: Tensor = padded.unflatten(1, (-1, width)).transpose(0, 1)
@@ -231,7 +221,7 @@ def _run(
     layer: Sequence[Tensor],
     tensors: Sequence[Tensor],
     keeps: bool,
-    wants: int,
+    line: int,
 ) -> None:
     from lnbook.kernels.cpu import _compile
 
@@ -239,7 +229,7 @@ def _run(
     pieces = _pieces(rows, h)
     sizes = (pieces, len(starts) - 1, *h.shape[:1], rows.shape[1], h.shape[1], KINDS[variant])
     addresses = [tensor.data_ptr() for tensor in (*layer, *tensors)]
-    numbers = (0, *sizes, int(keeps), wants, _compile.bits(eps), *addresses)
+    numbers = (0, *sizes, int(keeps), line, _compile.bits(eps), *addresses)
     _compile.run(_job(way, rows.dtype), numbers, pieces)
 
 
@@ -254,8 +244,8 @@ def _job(way: str, dtype: torch.dtype) -> Callable[[Any], None]:
 
 
 @cache
-def _constants() -> tuple[int, int]:
-    """Return the width of a panel in bytes, and the most features that a narrow input can have."""
-    from lnbook.kernels.cpu import _lstm_jobs, _products
+def _panel(dtype: torch.dtype) -> int:
+    """Return how many columns a panel has."""
+    from lnbook.kernels.cpu import _products
 
-    return _products.width_in_bytes(), _lstm_jobs.NARROW - 1
+    return _products.width_in_bytes() // dtype.itemsize
