@@ -4,6 +4,7 @@ Each variant runs twice, once as a compiled kernel and once as torch operations.
 turn, next to PyTorch's LSTM without a norm. Every layer keeps its initial parameters, and the
 upstream gradient is random. The upstream gradients of the last states are zero. The backward pass
 includes the gradient of the input, but for those marked as a first layer, which doesn't need it.
+The layer's matrix products are also timed alone, each over all steps at once.
 """
 
 from collections.abc import Callable
@@ -45,6 +46,15 @@ def run(layer: nn.Module, x: Tensor, upstream: Tensor | None, *, first: bool = F
         return upstream is not None and torch.autograd.grad(y, inputs, upstream)
 
 
+def products(rows: Tensor, states: Tensor, weights: tuple[Tensor, Tensor], gates: Tensor) -> None:
+    """Multiply as often as a layer does; without `gates`, only as in its forward pass."""
+    for a, weight in zip((rows, states), weights, strict=True):
+        torch.mm(a, weight.t())
+        if len(gates):
+            torch.mm(gates.t(), a)
+            torch.mm(gates, weight)
+
+
 def in_operations(call: Call) -> Any:
     """Make a call with the compiled kernel turned off."""
     with patch.object(lstm, "covers", return_value=False):
@@ -61,6 +71,10 @@ def ways(size: tuple[int, int, int, int], *, backward: bool) -> dict[str, Call]:
         name: partial(run, layer, x, upstream) for name, layer in made.items()
     }
     calls |= {f"{v}, torch operations": partial(in_operations, calls[v]) for v in VARIANTS}
+    rows, states = x.flatten(0, 1), torch.randn(steps * batch, hidden_size)
+    weights = torch.randn(4 * hidden_size, input_size), torch.randn(4 * hidden_size, hidden_size)
+    gates = torch.randn(steps * batch if backward else 0, 4 * hidden_size)
+    calls["products"] = partial(products, rows, states, weights, gates)
     if backward:
         for name in ("nn.LSTM", "per-gate"):
             calls[f"{name}, first layer"] = partial(run, made[name], x, upstream, first=True)
