@@ -3,7 +3,7 @@
   "use strict";
 
   const { h, fixed, number, color, svg, choice, button, controls } = Drawing;
-  const { forward, statistics } = NormMath;
+  const { forward, statistics, normal, vector } = NormMath;
 
   const EPS = 1e-5;
   const [WIDTH, LEFT, RIGHT, HEIGHT] = [400, 34, 390, 128];
@@ -14,23 +14,13 @@
   const ROW = [0.4, -0.5, 0.2, 1.6, -1.1];
   const FEATURE = 0;
 
-  /** Normally distributed numbers that are the same in every browser. */
-  function draws(seed, count) {
-    let state = seed;
-    const uniform = () => {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      return (state + 0.5) / 4294967296;
-    };
-    return Array.from({ length: count }, () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()));
-  }
-
   function start(options) {
     return { id: "batch", alt: "", size: 4, seed: 1, ...options };
   }
 
   /** For each batch, the first feature of its examples, starting with the example that the figure tracks. */
   function batches({ size, seed }) {
-    const others = draws(seed, BATCHES * SIZES[SIZES.length - 1]);
+    const others = vector(BATCHES * SIZES[SIZES.length - 1], normal(seed));
     return Array.from({ length: BATCHES }, (_, i) => [ROW[FEATURE], ...others.slice(i * 64, i * 64 + size - 1)]);
   }
 

@@ -3,7 +3,7 @@
   "use strict";
 
   const { h, fixed, number, color, svg, choice, button, controls } = Drawing;
-  const { forward, backward, dot } = NormMath;
+  const { forward, backward, dot, normal, vector } = NormMath;
 
   const EPS = 1e-5;
   const FEATURES = 16;
@@ -19,24 +19,14 @@
     return { id: "depth", alt: "", blocks: 24, scale: 1, path: "both", seed: 1, ...options };
   }
 
-  /** A source of normally distributed numbers that are the same in every browser. */
-  function normal(seed) {
-    let state = seed;
-    const uniform = () => {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      return (state + 0.5) / 4294967296;
-    };
-    return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
-  }
-
   /** The stacks with weights of variance 1 / width: a row, an upstream gradient and two matrices per block. */
   const drawn = new Map();
   function stacks(seed) {
     if (!drawn.has(seed)) {
       const next = normal(seed);
-      const vector = () => Array.from({ length: FEATURES }, next);
-      const matrix = () => Array.from({ length: FEATURES }, () => vector().map((value) => value / Math.sqrt(FEATURES)));
-      const one = () => ({ row: vector(), upstream: vector(), weights: Array.from({ length: Math.max(...BLOCKS) }, () => [matrix(), matrix()]) });
+      const row = () => vector(FEATURES, next);
+      const matrix = () => Array.from({ length: FEATURES }, () => row().map((value) => value / Math.sqrt(FEATURES)));
+      const one = () => ({ row: row(), upstream: row(), weights: Array.from({ length: Math.max(...BLOCKS) }, () => [matrix(), matrix()]) });
       drawn.set(seed, Array.from({ length: STACKS }, one));
     }
     return drawn.get(seed);

@@ -131,5 +131,30 @@
     return { xhat, found };
   }
 
-  root.NormMath = { sum, mean, dot, statistics, forward, backward, eigenvalues, project, sets, normalizeSets };
+  /**
+   * A source of normally distributed numbers that are the same in every browser.
+   *
+   * @param {number} seed a whole number
+   * @returns {() => number}
+   */
+  function normal(seed) {
+    let state = seed;
+    const uniform = () => {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      return (state + 0.5) / 4294967296;
+    };
+    return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
+  }
+
+  /** `count` numbers from a source. @param {number} count @param {() => number} next */
+  function vector(count, next) {
+    return Array.from({ length: count }, next);
+  }
+
+  /** A matrix times a row. @param {number[][]} matrix @param {number[]} row */
+  function times(matrix, row) {
+    return matrix.map((line) => dot(line, row));
+  }
+
+  root.NormMath = { sum, mean, dot, statistics, forward, backward, eigenvalues, project, sets, normalizeSets, normal, vector, times };
 })(globalThis);

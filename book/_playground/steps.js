@@ -41,21 +41,24 @@
     return { id: "steps", alt: "", step: 0, part: null, feature: 0, preview: null, ...FIRST, ...options };
   }
 
-  /** The symbols that are lit, and the feature that's being calculated. */
+  /** The symbols that are lit, the feature that's being calculated, and whose bar is pointed at. */
   function focus(state) {
-    const [kind, which] = (state.preview || "").split(":");
+    const [kind, which, pointed] = (state.preview || "").split(":");
     const feature = kind === "feature" ? Number(which) : state.feature;
     const part = kind === "part" ? which : state.part;
     const lit = part ? [part] : state.step ? STEPS[state.step - 1].lit : Object.keys(PARTS);
-    return { feature, part, lit: new Set(lit), all: !part && !state.step };
+    return { feature, part, lit: new Set(lit), all: !part && !state.step, pointed };
   }
+
+  /** The class of a symbol that stands out. Where all are lit, only the bar's that's pointed at does. */
+  const standsOut = (found, part) => (found.pointed === part || (found.lit.has(part) && !found.all) ? " ln-lit" : "");
 
   // The formula -----------------------------------------------------------------------------------
 
   /** One symbol, or the number in its place. */
   function symbol(state, found, part, live, shown) {
-    const isLit = found.lit.has(part);
-    const classes = `ln-step-symbol ln-step-${part}${isLit && !found.all ? " ln-lit" : ""}${isLit ? "" : " ln-dim"}`;
+    const dims = !found.lit.has(part) && found.pointed !== part;
+    const classes = `ln-step-symbol ln-step-${part}${standsOut(found, part)}${dims ? " ln-dim" : ""}`;
     if (typeof shown === "string") return h("span", { class: classes, "data-point": `part:${part}` }, shown);
     const [letter, index] = [PARTS[part].name, shown];
     const content = [h("i", {}, letter.replace("²", "").replace("ε", "ϵ")), letter.endsWith("²") && h("sup", {}, "2"), index !== null && h("sub", {}, String(index + 1))];
@@ -83,10 +86,7 @@
 
   /** The formula with symbols or with numbers; `piece` makes each part. */
   function equation(found, piece, times) {
-    const group = (part, children) => {
-      const isLit = found.lit.has(part);
-      return h("span", { class: `ln-step-group ln-step-${part}${isLit && !found.all ? " ln-lit" : ""}`, "data-point": `part:${part}` }, children);
-    };
+    const group = (part, children) => h("span", { class: `ln-step-group ln-step-${part}${standsOut(found, part)}`, "data-point": `part:${part}` }, children);
     const root = h("span", { class: "ln-step-root" }, hook(), h("span", { class: "ln-step-under" }, piece("variance"), " + ", piece("eps")));
     const over = h("span", { class: "ln-step-over" }, piece("x"), " − ", piece("mu"));
     const fraction = h("span", { class: "ln-step-fraction" }, over, h("span", { class: "ln-step-bar" }), group("root", [root]));
@@ -147,10 +147,11 @@
   }
 
   /** The areas where a pointer chooses a feature. */
-  function targets(state, isRow) {
+  function targets(state, part) {
+    const isRow = part === "x";
     const width = columns(state, isRow);
     return state.x.map((_, i) =>
-      h("rect", { x: middle(state, i, isRow) - width / 2, y: TOP - 16, width, height: HEIGHT - TOP + 14, fill: "transparent", "data-point": `feature:${i}` })
+      h("rect", { x: middle(state, i, isRow) - width / 2, y: TOP - 16, width, height: HEIGHT - TOP + 14, fill: "transparent", "data-point": `feature:${i}:${part}` })
     );
   }
 
@@ -162,7 +163,7 @@
       tabindex: "0",
       "data-act": "x",
       "data-index": String(i),
-      "data-point": `feature:${i}`,
+      "data-point": `feature:${i}:x`,
       "data-top": String(TOP),
       "data-bottom": String(BOTTOM),
       "data-step": "0.1",
@@ -199,7 +200,7 @@
       [LOW, 0, HIGH].map((value) => h("text", { x: LEFT - 5, y: scale(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted }, fixed(value, 0))),
       line(LEFT, scale(0), ROW_RIGHT, scale(0), color.rule),
       h("rect", { x: LEFT, y: up, width: ROW_RIGHT - LEFT, height: Math.max(0, down - up), fill: color.region, "fill-opacity": lit("root") ? "0.4" : showsSpread ? "0.16" : "0.05", "data-point": "part:root" }),
-      targets(state, true),
+      targets(state, "x"),
       squares,
       h("g", { "data-point": "part:mu" }, [
         line(LEFT, mean, ROW_RIGHT, mean, "transparent", { "stroke-width": "14" }),
@@ -232,7 +233,7 @@
       line(LEFT, zero, RIGHT, zero, color.rule),
       bars,
       numbersBelow(state, found),
-      targets(state),
+      targets(state, part),
     ]);
   }
 

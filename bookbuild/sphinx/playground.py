@@ -37,7 +37,7 @@ from lnbook.notebook.style import PALETTE
 
 SOURCE = "_playground"  # under the folder of the pages
 TARGET = "playground"  # inside the site's _static folder
-KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch", "depth")
+KINDS = ("steps", "signals", "norm", "family", "sphere", "spectrum", "batch", "depth", "memory")
 FIRST = ("norm-math.js", "drawing.js")
 LAST = "playground.js"  # runs the figures that the other scripts describe
 STYLE = "playground.css"

@@ -7,12 +7,14 @@ CHAPTERS = [chapter.name for chapter in BOOK.chapters]
 FIGURES = {  # the live figures on each page
     "index": ("steps",),
     "playground": ("norm", "family", "sphere"),
+    "start/why-normalize": ("signals",),
     "formula/step-by-step": ("steps",),
     "batch-norm/family": ("family",),
     "formula/geometry": ("sphere",),
     "gradient/jacobian": ("spectrum",),
     "batch-norm/batch-size": ("batch",),
     "transformer/gradients-at-init": ("depth",),
+    "lstm/cell": ("memory",),
 }
 
 PHONE_ONLY, BOTH = ("mobile",), ("mobile", "desktop")

@@ -1,10 +1,12 @@
-"""Every script and font on the site is the book's own or has its license listed."""
+"""Scripts and fonts have their licenses listed, figures show theirs, and chapters can be cited."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 from bookbuild.environment import licenses
-from tests.site.pages import BOOK
+from tests.site.pages import BOOK, CHAPTERS
 
 OURS = [BOOK.source / "_static", BOOK.root / "bookbuild" / "sphinx" / "static"]
 PLAYGROUND, SLIDES = BOOK.source / "_playground", BOOK.source / "_slides"
@@ -28,3 +30,12 @@ def known(path: Path, listed: set[str]) -> bool:
     ours.append(PLAYGROUND / static.removeprefix("playground/"))
     ours.append(SLIDES / static.removeprefix("slides/"))
     return any(path.exists() for path in ours)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_says_how_to_cite_it_and_each_figure_has_a_license(name: str) -> None:
+    page = (BOOK.html / f"{name}.html").read_text(encoding="utf-8")
+    assert page.count('class="ln-cite ') == 1
+    captions = re.findall(r"<figcaption.*?</figcaption>", page, re.DOTALL)
+    assert captions or "<figure" not in page
+    assert [text for text in captions if text.count('class="ln-figure-license"') != 1] == []

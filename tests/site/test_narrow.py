@@ -5,7 +5,7 @@ open page is resized to a slightly wider one.
 """
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.site import axe
 from tests.site.pages import FIGURES, PAGES, SAMPLE
@@ -106,19 +106,49 @@ def test_long_formulas_break(browser: Browser, site: str, name: str) -> None:
         assert seen.page.evaluate(SCROLLING) == []
 
 
-def test_what_scrolls_has_a_shade_only_where_more_is(browser: Browser, site: str) -> None:
+def shaded(page: Page, box: Locator) -> set[str]:
+    """The edges of a box at which a shade shows that there's more to see."""
+
+    def edges() -> dict[str, bytes]:
+        place = box.bounding_box()
+        assert place is not None
+        starts = {"left": place["x"], "right": place["x"] + place["width"] - 16}
+        return {
+            edge: page.screenshot(clip=place | {"x": start, "width": 16})
+            for edge, start in starts.items()
+        }
+
+    seen = edges()
+    box.evaluate("(box) => box.style.setProperty('--ln-shade', 'transparent')")
+    without = edges()
+    box.evaluate("(box) => box.style.removeProperty('--ln-shade')")
+    return {edge for edge in seen if seen[edge] != without[edge]}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    ("name", "boxes"),
+    [
+        ("formula/step-by-step", "article .katex-display[tabindex='0']"),
+        ("gradient/derivation", "article .highlight pre[tabindex='0']"),
+    ],
+)
+def test_what_scrolls_has_a_shade_only_where_more_is(
+    browser: Browser, site: str, name: str, boxes: str, dark: bool
+) -> None:
     """The shade's cover scrolls with the content, which uncovers the shade at the other edge."""
-    with visit(browser, site, "formula/step-by-step.html", width=PHONE) as seen:
+    with visit(browser, site, f"{name}.html", width=PHONE) as seen:
         page = seen.page
         show_everything(seen)
-        box = page.locator("article .katex-display[tabindex='0']").first
+        if dark:
+            switch_to(page, "dark")
+        box = page.locator(boxes).first
         box.scroll_into_view_if_needed()
-        before = box.screenshot()
-        box.focus()
-        page.keyboard.press("ArrowRight")
-        page.wait_for_function("(box) => box.scrollLeft > 10", arg=box.element_handle())
-        box.evaluate("(box) => box.blur()")
-        assert box.screenshot() != before
+        assert shaded(page, box) == {"right"}
+        for share, edges in ((0.5, {"left", "right"}), (1, {"left"})):
+            to = "(box, share) => box.scrollTo(share * (box.scrollWidth - box.clientWidth), 0)"
+            box.evaluate(to, share)
+            assert shaded(page, box) == edges
 
 
 # The right edges of an article's boxes, as drawn.

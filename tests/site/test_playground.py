@@ -3,48 +3,21 @@
 import itertools
 import json
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
 from playwright.sync_api import Locator, Page, expect
-from torch.nn import functional
 
 from lnbook import reference
+from tests.site.live import EXACT, KINDS, WIDTHS, OpenPage, everything, figure, shown
 from tests.site.pages import FIGURES
 from tests.site.visit import DESKTOP, PHONE, next_frame
 
-OpenPage = Callable[..., Page]
 PAGE = "playground.html"
 HOME = "index.html"
-KINDS = ("steps", "norm", "family", "sphere", "spectrum", "batch", "depth")
-EXACT = {"rtol": 1e-12, "atol": 1e-12}
-WIDTHS = pytest.mark.parametrize("width", [DESKTOP, PHONE])
-
-
-def figure(page: Page, kind: str, *, tour: bool = False) -> Locator:
-    """A live figure, past its guided tour unless the tour is what's being tested."""
-    root = page.locator(f"[data-playground={kind}][data-live]")
-    explore = root.get_by_role("button", name="Explore freely")
-    if not tour and explore.count():
-        explore.click()
-        next_frame(page)
-    return root
-
-
-def shown(root: Locator, name: str) -> float:
-    """A number on the page, with all of its digits."""
-    return float(root.locator(f"data[data-name='{name}']").get_attribute("value") or "nan")
-
-
-def everything(root: Locator) -> dict[str, Any]:
-    text = root.locator("data[data-name=all]").get_attribute("value")
-    return json.loads(text)  # type: ignore[arg-type, no-any-return]
 
 
 # The arithmetic
@@ -449,17 +422,32 @@ def check_steps(root: Locator) -> dict[str, Any]:
 
 
 def lit(root: Locator) -> set[str]:
-    """The highlighted symbols in the formula."""
+    """The highlighted symbols in the formula, which are those whose numbers are highlighted."""
     names = "(all) => all.map((e) => /ln-step-(?!symbol|group)(\\w+)/.exec(e.className)[1])"
-    return set(root.locator(".ln-step-line:not(.ln-step-numbers) .ln-lit").evaluate_all(names))
+    symbols, numbers = (
+        set(root.locator(f".ln-step-line{which} .ln-lit").evaluate_all(names))
+        for which in (":not(.ln-step-numbers)", ".ln-step-numbers")
+    )
+    assert symbols == numbers
+    return symbols
 
 
-STEPS = (
-    ({"x", "mu"}, "μ = (4 + 2 + 8) / 3 = 4.67"),
-    ({"x", "mu", "variance"}, "σ² = ((-0.67)² + (-2.67)² + 3.33²) / 3 = 6.22"),
-    ({"variance", "eps", "root"}, "√(σ² + ε) = √(6.22 + 0.00001) = 2.49"),
-    ({"x", "mu", "root", "xhat"}, "x̂₁ = (4 - 4.67) / 2.49 = -0.27"),
-    ({"xhat", "gamma", "beta", "y"}, "y₁ = 1.5 · (-0.27) + 0.5 = 0.10"),
+def bright(root: Locator) -> list[bool]:
+    """Which of the panels x, x-hat and y aren't dimmed."""
+    dims = "(all) => all.map((e) => e.classList.contains('ln-dim'))"
+    return [not dim for dim in root.locator(".ln-step-panel").evaluate_all(dims)]
+
+
+STEPS = (  # symbols, panels, the calculation
+    ({"x", "mu"}, [True, False, False], "μ = (4 + 2 + 8) / 3 = 4.67"),
+    (
+        {"x", "mu", "variance"},
+        [True, False, False],
+        "σ² = ((-0.67)² + (-2.67)² + 3.33²) / 3 = 6.22",
+    ),
+    ({"variance", "eps", "root"}, [True, False, False], "√(σ² + ε) = √(6.22 + 0.00001) = 2.49"),
+    ({"x", "mu", "root", "xhat"}, [True, True, False], "x̂₁ = (4 - 4.67) / 2.49 = -0.27"),
+    ({"xhat", "gamma", "beta", "y"}, [False, True, True], "y₁ = 1.5 · (-0.27) + 0.5 = 0.10"),
 )
 
 
@@ -469,7 +457,7 @@ def test_five_steps_light_the_formula(open_page: OpenPage, width: int) -> None:
     root = figure(page, "steps")
     assert lit(root) == set()
     check_steps(root)
-    for number, (parts, line) in enumerate(STEPS, start=1):
+    for number, (parts, panels, line) in enumerate(STEPS, start=1):
         if number % 2:
             root.locator(".ln-step-stop").nth(number - 1).click()
         else:
@@ -478,6 +466,7 @@ def test_five_steps_light_the_formula(open_page: OpenPage, width: int) -> None:
         page.mouse.move(0, 0)
         next_frame(page)
         assert lit(root) == parts
+        assert bright(root) == panels
         expect(root.locator(".ln-step-worked")).to_have_text(line.replace("-", "\N{MINUS SIGN}"))
     root.get_by_role("button", name="Show everything").click()
     next_frame(page)
@@ -513,6 +502,23 @@ def test_a_symbol_is_linked_to_what_it_stands_for(open_page: OpenPage) -> None:
     assert lit(root) == {"mu"}
 
 
+def test_a_bar_is_linked_to_its_symbol(open_page: OpenPage) -> None:
+    page = open_page(HOME)
+    root = figure(page, "steps")
+    for place, part in (("1:y", "y"), ("2:xhat", "xhat"), ("0:y", "y")):
+        root.locator(f"svg rect[data-point='feature:{place}']").hover()
+        next_frame(page)
+        assert lit(root) == {part}
+        assert bright(root) == [True] * 3
+    page.mouse.move(0, 0)
+    next_frame(page)
+    assert lit(root) == set()
+    root.get_by_role("slider", name="x 2").focus()
+    next_frame(page)
+    assert lit(root) == {"x"}
+    expect(root.locator(".ln-step-worked")).to_contain_text("x̂₂")
+
+
 def test_a_tap_chooses_a_symbol_and_a_feature(open_page: OpenPage) -> None:
     page = open_page(HOME, width=PHONE)
     root = figure(page, "steps")
@@ -520,7 +526,7 @@ def test_a_tap_chooses_a_symbol_and_a_feature(open_page: OpenPage) -> None:
     epsilon.tap()
     expect(epsilon).to_have_attribute("aria-pressed", "true")
     epsilon.tap()
-    root.locator("svg").nth(-1).locator("[data-point='feature:2']").tap()
+    root.locator("svg").nth(-1).locator("[data-point='feature:2:y']").tap()
     expect(root.locator(".ln-step-worked")).to_contain_text("x̂₃ = (8")
 
 
@@ -770,19 +776,6 @@ def test_what_changed_is_told_once_it_rests(open_page: OpenPage) -> None:
     assert page.evaluate("window.said") == [told.replace("-", "\N{MINUS SIGN}")]
 
 
-def test_everything_has_a_name(open_page: OpenPage) -> None:
-    page = open_page(PAGE)
-    nameless = page.evaluate(
-        """() => [...document.querySelectorAll(
-                "[data-live] :is(input, button, [role=slider], [role=gridcell], svg)")]
-            .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim()
-                || e.closest("label")?.textContent.trim()))
-            .map((e) => e.outerHTML)"""
-    )
-    assert nameless == []
-    assert figure(page, "norm").get_by_role("slider").count() >= 6
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_without_scripts_there_is_a_figure_and_nothing_to_press(
     open_page: OpenPage, name: str
@@ -824,163 +817,3 @@ def test_the_downloaded_notebook_has_the_picture(html: Path, chapter: str) -> No
     text = "\n".join("".join(cell["source"]) for cell in cells)
     assert "{playground}" not in text
     assert text.count("](data:image/svg+xml;base64,") == len(FIGURES[chapter])
-
-
-# Live figures in single chapters
-
-
-@WIDTHS
-def test_eigenvalues_are_those_of_the_jacobian(open_page: OpenPage, width: int) -> None:
-    page = open_page("gradient/jacobian.html", width=width)
-    root = figure(page, "spectrum")
-    row = np.array([1.0, -0.5, 0.2, 1.6, -1.1])
-    row = (row - row.mean()) / row.std()
-    for sigma, eps in (("0", "-5"), ("-2.5", "-5"), ("-5", "-3"), ("1", "0"), ("-1", "-12")):
-        root.get_by_role("slider", name="standard deviation of the row").fill(sigma)
-        root.get_by_role("slider", name="epsilon").fill(eps)
-        next_frame(page)
-        found = everything(root)
-        assert_allclose(found["sigma"], 10 ** float(sigma), **EXACT)
-        jacobian = reference.layer_norm_jacobian(3 + found["sigma"] * row, eps=found["eps"])
-        values = np.linalg.eigvalsh(jacobian)
-        rest = found["rest"]
-        expected = [0, found["along"], rest, rest, rest]
-        assert_allclose(values, expected, atol=1e-9 * rest, rtol=1e-9)
-        assert_allclose(shown(root, "along"), found["along"], **EXACT)
-
-
-def test_the_line_of_the_spectrum_is_dragged(open_page: OpenPage) -> None:
-    page = open_page("gradient/jacobian.html", still=True)
-    root = figure(page, "spectrum")
-    before = everything(root)["sigma"]
-    drawing = root.locator("svg")
-    drawing.scroll_into_view_if_needed()
-    box = drawing.bounding_box()
-    assert box is not None
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2, steps=4)
-    page.mouse.up()
-    next_frame(page)
-    assert everything(root)["sigma"] < before / 10
-    root.get_by_role("button", name="√ε").click()
-    next_frame(page)
-    found = everything(root)
-    assert_allclose(found["sigma"] ** 2, found["eps"], rtol=1e-9)
-    assert_allclose(found["along"], found["rest"] / 2, rtol=1e-9)
-
-
-@WIDTHS
-def test_one_example_in_many_batches(open_page: OpenPage, width: int) -> None:
-    page = open_page("batch-norm/batch-size.html", width=width)
-    root = figure(page, "batch")
-    spreads = []
-    for size in (2, 4, 8, 16, 32, 64):
-        root.locator("label").filter(
-            has=page.get_by_role("radio", name=str(size), exact=True)
-        ).click()
-        next_frame(page)
-        found = everything(root)
-        assert found["size"] == size
-        assert len(found["given"]) == 40
-        for batch, shown_bn in zip(found["given"], found["bn"], strict=True):
-            assert len(batch) == size
-            assert batch[0] == found["row"][found["feature"]]
-            result = reference.batch_norm_forward(np.array(batch)[:, None], eps=found["eps"])
-            assert_allclose(result.normalized[0, 0], shown_bn, **EXACT)
-        row = reference.layer_norm(found["row"], len(found["row"]), eps=found["eps"])
-        assert_allclose(found["ln"], row[found["feature"]], **EXACT)
-        assert_allclose(shown(root, "spread"), np.std(found["bn"]), **EXACT)
-        spreads.append(np.std(found["bn"]))
-    assert spreads == sorted(spreads, reverse=True), "larger batches vary less"
-    others = np.concatenate([batch[1:] for batch in found["given"]])
-    assert abs(others.mean()) < 0.1
-    assert abs(others.std() - 1) < 0.1
-    before = everything(root)["bn"]
-    root.get_by_role("button", name="Draw other batches").click()
-    next_frame(page)
-    assert everything(root)["bn"] != before
-
-
-def drawn_stacks(seed: int) -> list[dict[str, Any]]:
-    """The stacks of `depth.js`: rows, upstream gradients and matrices from the same generator."""
-    state = seed
-
-    def uniform() -> float:
-        nonlocal state
-        state = (state * 1664525 + 1013904223) % 2**32
-        return (state + 0.5) / 2**32
-
-    def vector() -> np.ndarray:
-        pairs = [(uniform(), uniform()) for _ in range(16)]
-        return np.array([np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v) for u, v in pairs])
-
-    def matrix() -> torch.Tensor:
-        return torch.tensor(np.stack([vector() for _ in range(16)]) / 4)
-
-    return [
-        {
-            "row": torch.tensor(vector()),
-            "upstream": torch.tensor(vector()),
-            "weights": [(matrix(), matrix()) for _ in range(24)],
-        }
-        for _ in range(12)
-    ]
-
-
-def stack_gradients(
-    stack: dict[str, Any], norm: str, blocks: int, scale: float, path: str
-) -> list[float]:
-    """The gradient norm of each block's second matrix relative to the last block's, by autograd."""
-    layer_norm = partial(functional.layer_norm, normalized_shape=(16,))
-    weights = [
-        (scale * first, (scale * second).requires_grad_())
-        for first, second in stack["weights"][:blocks]
-    ]
-    x = stack["row"]
-    for first, second in weights:
-        read = x if norm == "post" else layer_norm(x)
-        # If no gradient goes through the branch, W2 still gets its own.
-        written = second @ torch.relu(first @ (read.detach() if path == "stream" else read))
-        x = layer_norm(x + written) if norm == "post" else x + written
-    output = x if norm == "post" else layer_norm(x)
-    (output @ stack["upstream"]).backward()
-    norms = [float(second.grad.norm()) for _, second in weights]  # type: ignore[union-attr]
-    return [value / norms[-1] for value in norms]
-
-
-@WIDTHS
-def test_the_gradient_in_each_block(open_page: OpenPage, width: int) -> None:
-    page = open_page("transformer/gradients-at-init.html", width=width)
-    root = figure(page, "depth")
-
-    def choose(name: str) -> None:
-        field = page.get_by_role("radio", name=name, exact=True)
-        root.locator("label").filter(has=field).click()
-        next_frame(page)
-
-    def check(blocks: int, scale: float, path: str) -> dict[str, Any]:
-        found = everything(root)
-        assert (found["blocks"], found["scale"], found["path"]) == (blocks, scale, path)
-        stacks = drawn_stacks(found["seed"])
-        for norm in ("post", "pre"):
-            right = [stack_gradients(stack, norm, blocks, scale, path) for stack in stacks]
-            assert_allclose(found[norm], right, rtol=1e-8)
-            first = np.exp(np.log([run[0] for run in right]).mean())
-            assert_allclose(shown(root, norm), first, rtol=1e-8)
-        return found
-
-    check(24, 1.0, "both")
-    choose("12")
-    check(12, 1.0, "both")
-    choose("24")
-    choose("\N{MULTIPLICATION SIGN} 2")
-    check(24, 2.0, "both")
-    choose("\N{MULTIPLICATION SIGN} 1")
-    assert shown(root, "pre") > 1.5
-    choose("the stream only")
-    check(24, 1.0, "stream")
-    assert shown(root, "post") < 0.05
-    root.get_by_role("button", name="Draw other weights").click()
-    next_frame(page)
-    assert check(24, 1.0, "stream")["seed"] == 2

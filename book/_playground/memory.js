@@ -1,0 +1,143 @@
+/** The `memory` figure: how much of its first state an LSTM's cell still holds, for any forget bias. */
+(function () {
+  "use strict";
+
+  const { h, fixed, power, tiny, number, color, svg, range, button, controls } = Drawing;
+  const { forward, normal, vector, times } = NormMath;
+
+  const [STEPS, EXAMPLES, INPUTS, FEATURES] = [200, 4, 8, 32];
+  const EPS = 1e-5;
+  const ONES = Array(4 * FEATURES).fill(1);
+  const ZEROS = Array(4 * FEATURES).fill(0);
+  const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [400, 270, 40, 384, 26, 226];
+  const LEAST = -8; // the lowest power of ten in the drawing
+  const CELLS = [
+    ["none", "no norm", "var(--ln-no-norm)"],
+    ["ba", "ba", "var(--ln-layer-norm)"],
+    ["per-gate", "per-gate", "var(--ln-per-gate)"],
+    ["carried", "carried", "var(--ln-carried)"],
+  ];
+
+  function start(options) {
+    return { id: "memory", alt: "", bias: 5, seed: 1, ...options };
+  }
+
+  const norm = (row) => forward(row, ONES, ZEROS, EPS).xhat;
+  const quarter = (row, k) => row.slice(k * FEATURES, (k + 1) * FEATURES);
+  const shown = (share) => (share < 1e-12 ? `below ${power(-12)}` : tiny(share)); // the rest is rounding
+  const sigmoid = (value) => 1 / (1 + Math.exp(-value));
+
+  /**
+   * For each seed: two cell states for each example and, for each step and example, the summed
+   * inputs of the gates. There's no feedback, so they don't depend on the cell.
+   */
+  const drawn = new Map();
+  function given(seed) {
+    if (!drawn.has(seed)) {
+      const next = normal(seed);
+      // About as large as PyTorch draws them for a linear layer
+      const line = () => vector(INPUTS, next).map((value) => value / Math.sqrt(3 * INPUTS));
+      const weights = Array.from({ length: 4 * FEATURES }, line);
+      const states = Array.from({ length: EXAMPLES }, () => [vector(FEATURES, next), vector(FEATURES, next)]);
+      const summed = Array.from({ length: STEPS }, () => Array.from({ length: EXAMPLES }, () => times(weights, vector(INPUTS, next))));
+      drawn.set(seed, { states, summed });
+    }
+    return drawn.get(seed);
+  }
+
+  /** The gates' inputs after the norms of a cell. */
+  function normed(name, summed) {
+    if (name === "none") return summed;
+    return name === "per-gate" ? [0, 1, 2, 3].flatMap((k) => norm(quarter(summed, k))) : norm(summed);
+  }
+
+  /** The distance between two normalized states, squared. */
+  function apart([one, other]) {
+    const [a, b] = [norm(one), norm(other)];
+    return a.reduce((total, value, j) => total + (value - b[j]) ** 2, 0);
+  }
+
+  /** The share of the first state that a cell still holds, before the first step and after each. */
+  function shares(name, { seed, bias }) {
+    const { states, summed } = given(seed);
+    const found = Array(STEPS + 1).fill(0);
+    states.forEach((pair, example) => {
+      let cells = pair;
+      found[0] += apart(cells);
+      for (let step = 0; step < STEPS; step++) {
+        const a = normed(name, summed[step][example]);
+        const [i, f, g] = [quarter(a, 0).map(sigmoid), quarter(a, 1).map((value) => sigmoid(value + bias)), quarter(a, 2).map(Math.tanh)];
+        cells = cells.map((c) => c.map((value, j) => f[j] * value + i[j] * g[j]));
+        if (name === "carried") cells = cells.map(norm);
+        found[step + 1] += apart(cells);
+      }
+    });
+    return found.map((value) => Math.sqrt(value / found[0]));
+  }
+
+  const computed = (state) => Object.fromEntries(CELLS.map(([name]) => [name, shares(name, state)]));
+
+  const across = (step) => LEFT + (step / STEPS) * (RIGHT - LEFT);
+  const down = (value) => TOP + (Math.log10(value) / LEAST) * (BOTTOM - TOP);
+
+  function axes() {
+    const small = { "font-size": "11", fill: color.muted };
+    return [
+      [0, -2, -4, -6, -8].map((exponent) => {
+        const y = down(10 ** exponent);
+        return [h("line", { x1: LEFT, y1: y, x2: RIGHT, y2: y, stroke: color.rule }), h("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end", ...small }, exponent ? power(exponent) : "1")];
+      }),
+      [0, 50, 100, 150, 200].map((step) => h("text", { x: across(step), y: BOTTOM + 16, "text-anchor": "middle", ...small }, String(step))),
+      h("text", { x: (LEFT + RIGHT) / 2, y: HEIGHT - 8, "text-anchor": "middle", fill: color.muted }, "steps"),
+      h("text", { x: 0, y: 12 }, h("tspan", { "font-weight": "650" }, "share of the initial state"), h("tspan", { fill: color.muted }, "  that the cell still holds")),
+    ];
+  }
+
+  /** A line that ends where it leaves the drawing. */
+  function line(values, tint) {
+    const below = values.findIndex((value) => value < 10 ** LEAST);
+    const points = values.slice(0, below < 0 ? values.length : below).map((value, step) => `${across(step).toFixed(1)},${down(value).toFixed(1)}`);
+    return h("polyline", { points: points.join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-linejoin": "round" });
+  }
+
+  function swatch(tint) {
+    return h("span", { class: "ln-play-swatch", style: `background: ${tint}` });
+  }
+
+  function view(state, live) {
+    const found = computed(state);
+    const entry = ([name, label, tint]) => h("div", {}, h("dt", {}, swatch(tint), label), h("dd", {}, number(name, found[name][STEPS], shown(found[name][STEPS]))));
+    return [
+      svg(WIDTH, HEIGHT, state.alt, live, axes(), CELLS.map(([name, , tint]) => line(found[name], tint))),
+      h(
+        "div",
+        { class: "ln-play-side" },
+        controls(
+          live,
+          range("bias", "forget bias", "forget bias", state.bias, [0, 10, 0.5], fixed(state.bias, 1)),
+          h("div", { class: "ln-play-buttons" }, button("usual", 0, "0"), button("usual", 1, "1"), button("usual", 5, "5"), button("seed", 1, "Draw other weights"))
+        ),
+        h(
+          "dl",
+          { class: "ln-play-readout" },
+          h("div", {}, h("dt", {}, "gate at summed input 0"), h("dd", {}, number("gate", sigmoid(state.bias), tiny(sigmoid(state.bias))))),
+          h("div", {}, h("dt", {}, `left after ${STEPS} steps:`), h("dd", {}, "")),
+          CELLS.map(entry),
+          live && h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ seed: state.seed, bias: state.bias, ...found }) })
+        )
+      ),
+    ];
+  }
+
+  function update(state, act, value) {
+    if (act === "seed") return { ...state, seed: state.seed + 1 };
+    return { ...state, bias: Number(value) };
+  }
+
+  function status(state) {
+    const found = computed(state);
+    return `Forget bias ${fixed(state.bias, 1)}: left after ${STEPS} steps, ${CELLS.map(([name, label]) => `${label} ${shown(found[name][STEPS])}`).join(", ")}.`;
+  }
+
+  Playground.memory = { start, view, update, status };
+})();
