@@ -137,7 +137,7 @@ def _has_kernel(plan: Plan, inputs: Sequence[Tensor]) -> bool:
 def _warn_once() -> None:
     warnings.warn(
         "fused_layer: Numba isn't installed, so the time loop runs in torch operations. "
-        "That takes up to twice as long. To change it: pip install numba",
+        "That can take several times as long. To change it: pip install numba",
         stacklevel=2,
     )
 
