@@ -14,7 +14,7 @@
   const CELLS = [
     ["none", "no norm", "var(--ln-no-norm)"],
     ["ba", "ba", "var(--ln-layer-norm)"],
-    ["per-gate", "per-gate", "var(--ln-per-gate)"],
+    ["per-gate", "per-gate", "var(--ln-per-gate)", "7 5"], // dashed, since it often lies on the one before
     ["carried", "carried", "var(--ln-carried)"],
   ];
 
@@ -94,10 +94,10 @@
   }
 
   /** A line that ends where it leaves the drawing. */
-  function line(values, tint) {
+  function line(values, tint, dashes) {
     const below = values.findIndex((value) => value < 10 ** LEAST);
     const points = values.slice(0, below < 0 ? values.length : below).map((value, step) => `${across(step).toFixed(1)},${down(value).toFixed(1)}`);
-    return h("polyline", { points: points.join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-linejoin": "round" });
+    return h("polyline", { points: points.join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-dasharray": dashes, "stroke-linejoin": "round" });
   }
 
   function swatch(tint) {
@@ -108,7 +108,7 @@
     const found = computed(state);
     const entry = ([name, label, tint]) => h("div", {}, h("dt", {}, swatch(tint), label), h("dd", {}, number(name, found[name][STEPS], shown(found[name][STEPS]))));
     return [
-      svg(WIDTH, HEIGHT, state.alt, live, axes(), CELLS.map(([name, , tint]) => line(found[name], tint))),
+      svg(WIDTH, HEIGHT, state.alt, live, axes(), CELLS.map(([name, , tint, dashes]) => line(found[name], tint, dashes))),
       h(
         "div",
         { class: "ln-play-side" },
