@@ -42,6 +42,7 @@ FIRST = ("norm-math.js", "drawing.js")
 LAST = "playground.js"  # runs the figures that the other scripts describe
 STYLE = "playground.css"
 SHORTEST_ALT = 60
+MARK = "lnbook_playground"  # in the metadata of the pages with figures
 _COLOR = re.compile(r"var\((--ln-[a-z0-9-]+)\)")
 _SHADES = {figure_colors.token(name): shades["light"] for name, shades in PALETTE.items()}
 
@@ -79,6 +80,7 @@ class Playground(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Make a numbered figure with the drawing and the caption."""
+        self.env.metadata[self.env.docname][MARK] = True
         kind, alt = self.arguments[0], " ".join(self.options.get("alt", "").split())
         if kind not in KINDS:
             raise self.error(f"playground: expected one of {', '.join(KINDS)}, but got '{kind}'")
@@ -175,11 +177,8 @@ def _outdated(
     env.lnbook_playground = now  # type: ignore[attr-defined]
     if before in (None, now):
         return []
-    return [
-        name
-        for name in env.all_docs
-        if any(True for _ in env.get_doctree(name).findall(PlaygroundDrawing))
-    ]
+    # Reading a doctree here would make Sphinx keep its old labels after the page has been reread.
+    return [name for name in env.all_docs if MARK in env.metadata[name]]
 
 
 def _load(

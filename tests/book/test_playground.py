@@ -77,10 +77,7 @@ def test_a_figure_is_complete_without_scripts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        (
-            {"kind": "cube"},
-            "expected one of steps, norm, family, sphere, spectrum, batch, depth, but",
-        ),
+        ({"kind": "cube"}, f"expected one of {', '.join(KINDS)}, but got 'cube'"),
         ({"alt": "A figure."}, "in 60 or more characters, but got"),
         ({"caption": ""}, "expected a caption"),
         ({"more": ":start: {gradient}"}, ":start: is not JSON"),
@@ -108,6 +105,19 @@ def test_a_page_follows_its_scripts(tmp_path: Path) -> None:
         (scripts / "norm.js").write_text(original.replace('"the output"', '"what comes out"'))
         soup, _ = build(tmp_path)
     assert "what comes out" in soup.select_one("svg").get_text()
+
+
+def test_a_figure_can_be_added_when_a_script_changes(tmp_path: Path) -> None:
+    build(tmp_path)
+    scripts = tmp_path / "changed"
+    shutil.copytree(SCRIPTS, scripts)
+    (scripts / "norm.js").write_text((scripts / "norm.js").read_text() + "\n")
+    second = f".. playground:: batch\n   :alt: {ALT}\n   :name: new\n\n   Another figure.\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.book.test_playground.SCRIPTS", scripts)
+        soup, warnings = build(tmp_path, caption=f"A caption.\n\nSee :numref:`new`.\n\n{second}")
+    assert warnings == ""
+    assert "See Fig. 2." in soup.get_text()
 
 
 def test_a_page_follows_its_style_sheet(tmp_path: Path) -> None:
