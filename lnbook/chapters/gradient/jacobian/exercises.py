@@ -34,6 +34,7 @@ EIGENVALUE_MISTAKES: dict[str, Array] = {
         [0.1875, 0.25, 0.25, 0.25]
     ),
     "r is the square root of 1 / (v + eps). You left out the square root.": EIGENVALUES / 4.0,
+    "List them from the smallest to the largest.": EIGENVALUES[::-1],
 }
 
 
@@ -42,14 +43,14 @@ def check_eigenvalues(values: Any = None) -> str:
     r"""Check the four eigenvalues of the Jacobian at the row [0, 0, 4, 4] with epsilon = 12.
 
     Args:
-        values: four numbers, in any order.
+        values: four numbers, from the smallest to the largest.
 
     Example:
         >>> check_eigenvalues([0, 0, 0.25, 0.25])
         Not yet. Along xhat, the eigenvalue is 0 only if eps is. Here it's r * eps / (v + eps).
     """
     judge(
-        np.sort(as_array(values, (4,), "Your list of eigenvalues")),
+        as_array(values, (4,), "Your list of eigenvalues"),
         EIGENVALUES,
         EIGENVALUE_MISTAKES,
         otherwise="Find v and r first. One eigenvector is the row of ones, and one is xhat.",

@@ -23,13 +23,14 @@ def by_slope_elsewhere(loss, w):
 
 ANSWERS = {
     exercises.check_eigenvalues: [
-        ("Correct.", [0.25, 0.19, 0.25, 0.0]),
+        ("Correct.", [0.0, 0.19, 0.25, 0.25]),
+        ("List them from the smallest to the largest", [0.25, 0.25, 0.19, 0.0]),
         ("Correct.", np.linalg.eigvalsh(reference.layer_norm_jacobian([0, 0, 4, 4], eps=12.0))),
         ("Along xhat, the eigenvalue is 0 only if eps is", [0, 0, 0.25, 0.25]),
-        ("for eps = 0", [0.5, 0, 0.5, 0]),
+        ("for eps = 0", [0, 0, 0.5, 0.5]),
         ("without the factor r", [0, 0.75, 1, 1]),
         ("part that gets removed", [0, 0.0625, 0.25, 0.25]),
-        ("One eigenvalue is 0", [0.25, 0.1875, 0.25, 0.25]),
+        ("One eigenvalue is 0", [0.1875, 0.25, 0.25, 0.25]),
         ("smaller than r", [0, 0.25, 0.25, 0.25]),
         ("You left out the square root", [0, 0.046875, 0.0625, 0.0625]),
         ("Find v and r first", [0, 0.195, 0.25, 0.25]),
