@@ -3,7 +3,7 @@
 Each variant runs twice, once as a compiled kernel and once as torch operations. All are timed in
 turn, next to PyTorch's LSTM without a norm. Every layer keeps its initial parameters, and the
 upstream gradient is random. The upstream gradients of the last states are zero. The backward pass
-includes the gradient of the input, but for those marked as a first layer, which doesn't need it.
+includes the gradient of the input, except for those marked as a first layer, which doesn't need it.
 The layer's matrix products are also timed alone, each over all steps at once.
 """
 
