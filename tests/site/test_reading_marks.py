@@ -101,21 +101,6 @@ def test_continue_goes_on_from_the_last_mark(chapter: Page, html: Path) -> None:
     assert continued(["a", "b", "c", "d"], chapters) == ""
 
 
-def test_continue_leads_to_the_section_that_was_left(chapter: Page, html: Path) -> None:
-    link = "document.querySelector('[data-next] a')"
-    go(chapter, html, "part/chapter")
-    chapter.evaluate("document.getElementById('next-section').scrollIntoView()")
-    go(chapter, html, "index")
-    chapter.wait_for_function(f"{link}?.innerText.endsWith(': Next section')")
-    assert chapter.evaluate(f"{link}.innerText") == "A rich chapter: Next section"
-    chapter.evaluate(f"{link}.click()")
-    chapter.wait_for_url("**/part/chapter.html#next-section")
-
-    chapter.evaluate(CLICK.format(0))  # it's read, so the next one follows
-    go(chapter, html, "index")
-    chapter.wait_for_function(f"{link}?.innerText === 'The second'")
-
-
 @pytest.mark.parametrize(
     "broken",
     ["throw new DOMException('blocked', 'SecurityError')", "return '{\"a\": 1}'", "return 'x'"],

@@ -1,6 +1,5 @@
 /**
- * Marks which chapters the reader has read, and remembers where they left the last one. Both stay
- * in this browser: nothing is sent.
+ * Marks which chapters the reader has read. The marks stay in this browser: nothing is sent.
  *
  * A chapter has checkboxes with `data-chapter`; the page with `data-reading-progress` counts them.
  * If the browser stores nothing (private windows, blocked storage), marks last as long as the page
@@ -10,7 +9,6 @@
   "use strict";
 
   const KEY = "lnbook.read";
-  const PLACE = "lnbook.place";
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
   let remembered = [];
 
@@ -33,30 +31,6 @@
       // Nothing can be stored here, so the marks last as long as the page is open.
     }
     show();
-  }
-
-  /** The chapter that was open last, and the section in view: `{chapter, id, title}`, or null. */
-  function place() {
-    try {
-      const stored = JSON.parse(localStorage.getItem(PLACE));
-      return typeof stored?.chapter === "string" ? stored : null;
-    } catch {
-      return null;
-    }
-  }
-
-  /** Remember the section that the reader is leaving: the last one that begins above the middle. */
-  function leave(chapter) {
-    const begun = (one) => scrollY > 0 && one.getBoundingClientRect().top < innerHeight / 2;
-    const section = [...document.querySelectorAll("article section section[id]")].filter(begun).pop();
-    const heading = section?.querySelector(":scope > :is(h2, h3, h4)")?.cloneNode(true);
-    heading?.querySelector(".headerlink")?.remove();
-    const found = { chapter, id: section?.id || "", title: heading?.textContent.trim() || "" };
-    try {
-      localStorage.setItem(PLACE, JSON.stringify(found));
-    } catch {
-      // Nothing can be stored here.
-    }
   }
 
   /** The book's name for the page that a link leads to. */
@@ -99,22 +73,19 @@
     const chapters = [...progress.querySelectorAll("li a")];
     const unread = chapters.filter((link) => !marks.has(nameOf(link)));
     const done = chapters.length - unread.length;
-    // Readers continue in the chapter that was open last. If they've finished it, they continue from
-    // the last mark (they're in the order in which they were made), even if they've skipped something
-    // before it.
+    // Marks are in the order in which they were made. Readers continue from the last one, even if
+    // they've skipped something before it.
     const last = chapters.map(nameOf).indexOf([...marks].pop());
     progress.querySelector("progress").value = done;
     progress.querySelector("[data-count]").textContent =
       `${done} of ${chapters.length} chapters read`;
     const next = progress.querySelector("[data-next]");
     next.replaceChildren();
-    const left = place();
-    const open = left && unread.find((link) => nameOf(link) === left.chapter);
-    if (unread.length > 0 && (open || done > 0)) {
-      const target = open || [...unread.filter((a) => chapters.indexOf(a) > last), ...unread][0];
+    if (done > 0 && unread.length > 0) {
+      const [target] = [...unread.filter((link) => chapters.indexOf(link) > last), ...unread];
       const link = document.createElement("a");
-      link.href = target.getAttribute("href") + (open && left.id ? `#${left.id}` : "");
-      link.textContent = target.textContent + (open && left.title ? `: ${left.title}` : "");
+      link.href = target.getAttribute("href");
+      link.textContent = target.textContent;
       next.append("Continue with ", link, ".");
     }
     progress.querySelector("[data-clear]").hidden = done === 0;
@@ -142,10 +113,8 @@
     });
   }
   for (const button of document.querySelectorAll("[data-clear]")) connectClear(button);
-  const here = document.querySelector("input[data-chapter]")?.dataset.chapter;
-  if (here) window.addEventListener("pagehide", () => leave(here));
   // The marks may have changed in another tab, or before the back button restored this page.
-  window.addEventListener("storage", ({ key }) => [KEY, PLACE].includes(key) && show());
+  window.addEventListener("storage", (event) => event.key === KEY && show());
   window.addEventListener("pageshow", (event) => event.persisted && show());
   document.documentElement.classList.add("ln-scripted");
   show();
