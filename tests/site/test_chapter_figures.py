@@ -283,7 +283,8 @@ def test_everything_has_a_name(open_page: OpenPage, name: str, kind: str) -> Non
     nameless = root.evaluate(
         """(root) => [...root.querySelectorAll(
                 ":is(input, button, [role=slider], [role=gridcell], svg)")]
-            .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim()
+            .filter((e) => !(e.closest("[aria-hidden=true]") || e.getAttribute("aria-label")
+                || e.textContent.trim()
                 || e.closest("label")?.textContent.trim()))
             .map((e) => e.outerHTML)"""
     )
