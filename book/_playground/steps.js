@@ -50,7 +50,7 @@
     return { feature, part, lit: new Set(lit), all: !part && !state.step, pointed };
   }
 
-  /** The class of a symbol that stands out. Where all are lit, only the bar's that's pointed at does. */
+  /** The class of a highlighted symbol: if no step is chosen, only the one whose bar you point at. */
   const standsOut = (found, part) => (found.pointed === part || (found.lit.has(part) && !found.all) ? " ln-lit" : "");
 
   // The formula -----------------------------------------------------------------------------------

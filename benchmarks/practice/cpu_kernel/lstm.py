@@ -4,7 +4,7 @@ Each variant runs twice, once as a compiled kernel and once as torch operations.
 turn, next to PyTorch's LSTM without a norm. Every layer keeps its initial parameters, and the
 upstream gradient is random. The upstream gradients of the last states are zero. The backward pass
 includes the gradient of the input, except for those marked as a first layer, which doesn't need it.
-The layer's matrix products are also timed alone, each over all steps at once.
+For comparison, it also times just the layer's matrix products, each done for all steps at once.
 """
 
 from collections.abc import Callable
