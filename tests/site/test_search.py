@@ -163,8 +163,9 @@ def test_open_results_keep_the_rules_of_axe(
             page.keyboard.press("Control+k")
             page.keyboard.type("half precision")
             expect(page.locator(OPTION).first).to_be_visible()
-            assert list(axe.broken_rules(seen, axe_script)) == []
+            # Before axe: it switches modes, and a text font that came late then moves the page.
             assert layout_shift(page) <= 0.02
+            assert list(axe.broken_rules(seen, axe_script)) == []
 
 
 def test_without_scripts_the_field_leads_to_a_page_that_says_so(

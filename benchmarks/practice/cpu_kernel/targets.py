@@ -1,13 +1,15 @@
 """Time lnbook's CPU kernels next to PyTorch's: `make measure NAME=practice/cpu_kernel/targets`.
 
 For each size, everything is timed in turn in a single process. Numbers are relative to PyTorch's
-LayerNorm; for RMSNorm, divide the numbers for `F.rms_norm` by ours. For the small input, two more
-calls show where the time goes: an autograd function that computes nothing, and the kernels without
-autograd and argument checks.
+LayerNorm; for RMSNorm, divide the numbers for `F.rms_norm` by ours. "cached" is our LayerNorm with
+ordinary stores in the forward pass, and without loading the next row early. For the small input,
+two more calls show where the time goes: an autograd function that computes nothing, and the kernels
+without autograd and argument checks.
 """
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -16,6 +18,7 @@ from torch.nn import functional as native
 from benchmarks.timing import busy, compare, table, threads
 from lnbook.functional import LayerNormFunction, RMSNormFunction
 from lnbook.kernels import cpu
+from lnbook.kernels.cpu import norms
 
 missing = busy
 PROCESSES = 3
@@ -65,6 +68,10 @@ def ways(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Callable[[bool
         y, statistics = cpu.layer_norm_forward(*given, bias.detach(), 1e-5)
         return cpu.layer_norm_backward(upstream, *given, statistics, 1e-5) if backward else y
 
+    def cached(backward: bool) -> Any:
+        with patch.object(norms, "CACHE", float("inf")):
+            return calls["fused"](backward)
+
     overhead = {"nothing": norm(Nothing.apply, x, weight, bias), "kernels": kernels}
     calls = {
         "native": norm(native.layer_norm, x, weight, bias),
@@ -73,6 +80,7 @@ def ways(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Callable[[bool
         "fused RMSNorm": norm(RMSNormFunction.apply, x, weight),
         "copy": lambda backward: target.copy_(x.detach()),
         "x + 1": lambda backward: x.detach() + 1,
+        "cached": cached,
     }
     return calls | (overhead if shape == SMALL else {})
 

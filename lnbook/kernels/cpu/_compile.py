@@ -246,6 +246,22 @@ def _store_line(typing, target, source):
 
 
 @intrinsic
+def _fetch_line(typing, address):
+    """Start to load 64 bytes into the cache, without waiting for them. Any address is allowed."""
+
+    def generate(context, builder, signature, args):
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        for_reading, nearest_cache, data = (ir.Constant(flag, value) for value in (0, 3, 1))
+        address = builder.inttoptr(args[0], byte)
+        builder.call(prefetch, [address, for_reading, nearest_cache, data])
+        return context.get_dummy_value()
+
+    return types.void(address), generate
+
+
+@intrinsic
 def fence(typing):
     """Make what this thread stored visible to all threads. Call it after `store_past_the_cache`."""
 
@@ -257,17 +273,23 @@ def fence(typing):
 
 
 @strict
-def store_past_the_cache(source, target, count):
-    """Copy the first `count` elements of one vector to another, without caching them."""
-    start, stop, size = target.ctypes.data, target.ctypes.data, target.itemsize
-    stop += count * size
+def store_past_the_cache(source, target, following):
+    """Copy one vector to another without caching the copy, and meanwhile load a third one.
+
+    All have the same length and dtype. The third one is the input's next row: storing keeps the
+    processor busy, so it wouldn't ask for that row until it's done.
+    """
+    count, size, start = len(target), target.itemsize, target.ctypes.data
+    stop = start + count * size
     first = min((start + LINE - 1) // LINE * LINE, stop)
     lines = (stop - first) // LINE
     head, tail = (first - start) // size, (first + lines * LINE - start) // size
     for i in range(head):
         target[i] = source[i]
-    offset = source.ctypes.data - start
+    offset, ahead = source.ctypes.data - start, following.ctypes.data - start
     for line in range(lines):
-        _store_line(first + line * LINE, first + line * LINE + offset)
+        address = first + line * LINE
+        _store_line(address, address + offset)
+        _fetch_line(address + ahead)
     for i in range(tail, count):
         target[i] = source[i]

@@ -86,7 +86,7 @@ def forward(numbers, element, one):
             statistics[0, n], statistics[1, n], statistics[2, n] = mean, rest, r
             if past:
                 normalize(x[n], mean, rest, r, weight, bias, line)
-                store_past_the_cache(line, y[n], width)
+                store_past_the_cache(line, y[n], x[min(n + 1, rows - 1)])
             else:
                 normalize(x[n], mean, rest, r, weight, bias, y[n])
     fence()

@@ -62,7 +62,7 @@ def forward(numbers, element, one):
             r = statistics[n] = inverse_root_of(x[n], eps, one)
             if past:
                 normalize(x[n], r, weight, line)
-                store_past_the_cache(line, y[n], width)
+                store_past_the_cache(line, y[n], x[min(n + 1, rows - 1)])
             else:
                 normalize(x[n], r, weight, y[n])
     fence()
