@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, number, color, svg, choice, button, controls } = Drawing;
+  const { h, fixed, number, color, small, entry, svg, choice, button, controls } = Drawing;
   const { forward, statistics, normal, vector } = NormMath;
 
   const EPS = 1e-5;
@@ -43,7 +43,7 @@
       h("text", { x: 16, y: top + 10 }, h("tspan", { "font-weight": "650" }, title), h("tspan", { fill: color.muted }, `  ${text}`)),
       [-2, 0, 2].map((value) => [
         h("line", { x1: LEFT, y1: y(value), x2: RIGHT, y2: y(value), stroke: color.rule }),
-        h("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted }, fixed(value, 0)),
+        h("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end", ...small }, fixed(value, 0)),
       ]),
       values.map((value, i) => h("circle", { cx: LEFT + ((i + 0.5) / BATCHES) * (RIGHT - LEFT), cy: y(value), r: 4, fill: tint, "fill-opacity": "0.75" })),
     ];
@@ -60,7 +60,6 @@
       strip(HEIGHT + 12, "LayerNorm", "its output in the same batches", "var(--ln-layer-norm)", result.bn.map(() => result.ln)),
       h("text", { x: (LEFT + RIGHT) / 2, y: 2 * HEIGHT + 26, "text-anchor": "middle", fill: color.muted }, `${BATCHES} batches with the same example in each`)
     );
-    const entry = (term, name, value) => h("div", {}, h("dt", {}, term), h("dd", {}, number(name, value, fixed(value))));
     return [
       drawing,
       h(
@@ -70,8 +69,8 @@
         h(
           "dl",
           { class: "ln-play-readout" },
-          entry("BatchNorm: spread", "spread", result.spread),
-          entry("LayerNorm: spread", "ln-spread", 0),
+          entry("BatchNorm: spread", number("spread", result.spread, fixed(result.spread))),
+          entry("LayerNorm: spread", number("ln-spread", 0, fixed(0))),
           h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ row: ROW, feature: FEATURE, eps: EPS, size: state.size, given: result.given, bn: result.bn, ln: result.ln }) })
         )
       ),

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, number, color, svg, choice, button, controls } = Drawing;
+  const { h, fixed, number, color, small, entry, svg, choice, button, controls } = Drawing;
   const { forward, backward, dot, normal, vector } = NormMath;
 
   const EPS = 1e-5;
@@ -85,7 +85,7 @@
       h("text", { x: 16, y: top + 10, "font-weight": "650" }, title),
       ticks.map(([value, text]) => [
         h("line", { x1: LEFT, y1: y(value), x2: RIGHT, y2: y(value), stroke: color.rule }),
-        h("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted }, text),
+        h("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end", ...small }, text),
       ]),
       runs.map((run) => h("path", { d: run.map((value, block) => `M${x(block).toFixed(1)} ${y(value).toFixed(0)}h0`).join(""), ...DOTS, stroke: tint })),
       h("polyline", { points: runs[0].map((_, block) => at(middle(block), block)).join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-linejoin": "round" }),
@@ -104,7 +104,7 @@
       h("text", { x: LEFT, y: 2 * HEIGHT + 26, fill: color.muted }, "first block"),
       h("text", { x: RIGHT, y: 2 * HEIGHT + 26, "text-anchor": "end", fill: color.muted }, "last block")
     );
-    const entry = (term, name, value) => h("div", {}, h("dt", {}, term), h("dd", {}, number(name, value, ratio(value))));
+    const first = (term, name, value) => entry(term, number(name, value, ratio(value)));
     return [
       drawing,
       h(
@@ -120,8 +120,8 @@
         h(
           "dl",
           { class: "ln-play-readout" },
-          entry("Post-LN: first block / last", "post", result.postFirst),
-          entry("Pre-LN: first block / last", "pre", result.preFirst),
+          first("Post-LN: first block / last", "post", result.postFirst),
+          first("Pre-LN: first block / last", "pre", result.preFirst),
           live && h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ seed: state.seed, blocks: state.blocks, scale: state.scale, path: state.path, post: result.post, pre: result.pre }) })
         )
       ),

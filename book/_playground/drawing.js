@@ -138,6 +138,32 @@
   /** Keeps lines from running into letters. */
   const halo = { stroke: color.paper, "stroke-width": "4", "stroke-linejoin": "round", "paint-order": "stroke" };
 
+  const small = { "font-size": "11", fill: color.muted };
+
+  /**
+   * The grid and the titles of a plot that fills [left, right] x [top, bottom].
+   *
+   * @param {number[]} box left, right, bottom
+   * @param {[number, string][]} rows where the horizontal lines are, and what they say
+   * @param {[number, string][]} columns where the labels below are, and what they say
+   * @param {string} below what the columns show
+   * @param {string[]} above what the rows show, and more about it
+   */
+  function axes([left, right, bottom], rows, columns, below, [title, more]) {
+    return [
+      rows.map(([y, text]) => [h("line", { x1: left, y1: y, x2: right, y2: y, stroke: color.rule }), h("text", { x: left - 6, y: y + 4, "text-anchor": "end", ...small }, text)]),
+      columns.map(([x, text]) => h("text", { x, y: bottom + 16, "text-anchor": "middle", ...small }, text)),
+      h("text", { x: (left + right) / 2, y: bottom + 36, "text-anchor": "middle", fill: color.muted }, below),
+      h("text", { x: 0, y: 12 }, h("tspan", { "font-weight": "650" }, title), h("tspan", { fill: color.muted }, `  ${more}`)),
+    ];
+  }
+
+  /** One line of a list of results: a term, a number or more, and perhaps a color. */
+  function entry(term, shown, tint) {
+    const swatch = tint && h("span", { class: "ln-play-swatch", style: `background: ${tint}` });
+    return h("div", {}, h("dt", {}, swatch, term), h("dd", {}, shown));
+  }
+
   /** The drawing of a figure: an image with alt text or, once it's live, a group of controls. */
   function svg(width, height, alt, live, ...children) {
     return h(
@@ -212,6 +238,6 @@
     return h("fieldset", { class: "ln-play-controls", disabled: !live, "aria-label": "Controls" }, children);
   }
 
-  root.Drawing = { h, markup, patch, fixed, power, tiny, number, worked, color, halo, svg, range, choice, button, controls };
+  root.Drawing = { h, markup, patch, fixed, power, tiny, number, worked, color, halo, small, axes, entry, svg, range, choice, button, controls };
   root.Playground = root.Playground || {};
 })(globalThis);

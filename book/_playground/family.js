@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, number, color, svg, choice, button, controls } = Drawing;
+  const { h, fixed, number, color, entry, svg, choice, button, controls } = Drawing;
   const { sets, normalizeSets } = NormMath;
 
   const SHAPE = [3, 4, 3, 2];
@@ -136,8 +136,8 @@
 
   // Words and controls ----------------------------------------------------------------------------
 
-  function entry(term, name, value, shown, note) {
-    return h("div", {}, h("dt", {}, term), h("dd", {}, number(name, value, shown), note && h("small", {}, ` ${note}`)));
+  function line(term, name, value, shown, note) {
+    return entry(term, [number(name, value, shown), note && h("small", {}, ` ${note}`)]);
   }
 
   function readout(state, result) {
@@ -160,12 +160,12 @@
       h(
         "dl",
         { class: "ln-play-readout" },
-        entry("sets of statistics", "count", result.found.length, String(result.found.length), `= ${method.count}`),
-        entry("cells in each", "size", size, String(size)),
-        entry("the cell x", "x", state.x[cell], fixed(state.x[cell], 0)),
-        centered && entry("mean μ", "mean", statistics.mean, fixed(statistics.mean, 4)),
-        entry(centered ? "standard deviation σ" : "root mean square", "sigma", shared, fixed(shared, 4)),
-        entry("normalized x̂", "xhat", result.xhat[cell], fixed(result.xhat[cell], 4)),
+        line("sets of statistics", "count", result.found.length, String(result.found.length), `= ${method.count}`),
+        line("cells in each", "size", size, String(size)),
+        line("the cell x", "x", state.x[cell], fixed(state.x[cell], 0)),
+        centered && line("mean μ", "mean", statistics.mean, fixed(statistics.mean, 4)),
+        line(centered ? "standard deviation σ" : "root mean square", "sigma", shared, fixed(shared, 4)),
+        line("normalized x̂", "xhat", result.xhat[cell], fixed(result.xhat[cell], 4)),
         h("data", {
           hidden: true,
           "data-name": "all",

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, power, tiny, number, color, svg, range, button, controls } = Drawing;
+  const { h, fixed, power, tiny, number, axes, entry, svg, range, button, controls } = Drawing;
   const { forward, normal, vector, times } = NormMath;
 
   const [STEPS, EXAMPLES, INPUTS, FEATURES] = [200, 4, 8, 32];
@@ -80,18 +80,13 @@
   const across = (step) => LEFT + (step / STEPS) * (RIGHT - LEFT);
   const down = (value) => TOP + (Math.log10(value) / LEAST) * (BOTTOM - TOP);
 
-  function axes() {
-    const small = { "font-size": "11", fill: color.muted };
-    return [
-      [0, -2, -4, -6, -8].map((exponent) => {
-        const y = down(10 ** exponent);
-        return [h("line", { x1: LEFT, y1: y, x2: RIGHT, y2: y, stroke: color.rule }), h("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end", ...small }, exponent ? power(exponent) : "1")];
-      }),
-      [0, 50, 100, 150, 200].map((step) => h("text", { x: across(step), y: BOTTOM + 16, "text-anchor": "middle", ...small }, String(step))),
-      h("text", { x: (LEFT + RIGHT) / 2, y: HEIGHT - 8, "text-anchor": "middle", fill: color.muted }, "steps"),
-      h("text", { x: 0, y: 12 }, h("tspan", { "font-weight": "650" }, "share of the initial state"), h("tspan", { fill: color.muted }, "  that the cell still holds")),
-    ];
-  }
+  const grid = axes(
+    [LEFT, RIGHT, BOTTOM],
+    [0, -2, -4, -6, -8].map((exponent) => [down(10 ** exponent), exponent ? power(exponent) : "1"]),
+    [0, 50, 100, 150, 200].map((step) => [across(step), String(step)]),
+    "steps",
+    ["share of the initial state", "that the cell still holds"]
+  );
 
   /** A line that ends where it leaves the drawing. */
   function line(values, tint, dashes) {
@@ -100,15 +95,11 @@
     return h("polyline", { points: points.join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-dasharray": dashes, "stroke-linejoin": "round" });
   }
 
-  function swatch(tint) {
-    return h("span", { class: "ln-play-swatch", style: `background: ${tint}` });
-  }
-
   function view(state, live) {
     const found = computed(state);
-    const entry = ([name, label, tint]) => h("div", {}, h("dt", {}, swatch(tint), label), h("dd", {}, number(name, found[name][STEPS], shown(found[name][STEPS]))));
+    const left = ([name, label, tint]) => entry(label, number(name, found[name][STEPS], shown(found[name][STEPS])), tint);
     return [
-      svg(WIDTH, HEIGHT, state.alt, live, axes(), CELLS.map(([name, , tint, dashes]) => line(found[name], tint, dashes))),
+      svg(WIDTH, HEIGHT, state.alt, live, grid, CELLS.map(([name, , tint, dashes]) => line(found[name], tint, dashes))),
       h(
         "div",
         { class: "ln-play-side" },
@@ -120,9 +111,9 @@
         h(
           "dl",
           { class: "ln-play-readout" },
-          h("div", {}, h("dt", {}, "gate at summed input 0"), h("dd", {}, number("gate", sigmoid(state.bias), tiny(sigmoid(state.bias))))),
-          h("div", {}, h("dt", {}, `left after ${STEPS} steps:`), h("dd", {}, "")),
-          CELLS.map(entry),
+          entry("gate at summed input 0", number("gate", sigmoid(state.bias), tiny(sigmoid(state.bias)))),
+          entry(`left after ${STEPS} steps:`, ""),
+          CELLS.map(left),
           live && h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ seed: state.seed, bias: state.bias, ...found }) })
         )
       ),

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, power, tiny, number, worked, color, halo, svg, range, choice, button, controls } = Drawing;
+  const { h, fixed, power, tiny, number, worked, color, small, halo, svg, range, choice, button, controls } = Drawing;
   const { forward, backward, sum, dot } = NormMath;
 
   const WIDTH = 380;
@@ -176,7 +176,7 @@
   function tick(place, value, digits = 0) {
     return h(
       "text",
-      { x: LEFT - 8, y: place.scale(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted },
+      { x: LEFT - 8, y: place.scale(value) + 4, "text-anchor": "end", ...small },
       fixed(value, digits)
     );
   }
@@ -303,7 +303,7 @@
     const shown = Number.isFinite(rstd) ? fixed(rstd, rstd < 10 ? 2 : 0) : "∞";
     const texts = [
       h("text", { x: RIGHT + 8, y: place - 3, "font-size": "15", "font-weight": "650", fill: color.backward }, `× ${shown}`),
-      h("text", { x: RIGHT + 8, y: place + 13, "font-size": "11", fill: color.muted }, "1/√(σ²+ε)"),
+      h("text", { x: RIGHT + 8, y: place + 13, ...small }, "1/√(σ²+ε)"),
     ];
     return h("g", { class: "ln-play-factor" }, texts);
   }
@@ -320,7 +320,7 @@
 
   function parameters(state, top) {
     const small = (x, y, text) =>
-      h("text", { x, y, "text-anchor": "middle", "font-size": "11", fill: color.muted }, text);
+      h("text", { x, y, "text-anchor": "middle", ...small }, text);
     return state.x.map((_, i) => [
       small(column(state, i), top, `γ ${fixed(state.gamma[i], 1)}`),
       small(column(state, i), top + 14, `β ${fixed(state.beta[i], 1)}`),

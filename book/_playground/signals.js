@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, power, tiny, number, color, halo, svg, range, button, controls } = Drawing;
+  const { h, fixed, power, tiny, number, axes, entry, halo, svg, range, button, controls } = Drawing;
   const { dot, forward, normal, vector, times } = NormMath;
 
   const [LAYERS, FEATURES] = [20, 64];
@@ -53,18 +53,13 @@
   const across = (layer) => LEFT + (layer / LAYERS) * (RIGHT - LEFT);
   const down = (value) => (TOP + BOTTOM) / 2 - (Math.log10(value) / REACH) * ((BOTTOM - TOP) / 2);
 
-  function axes() {
-    const small = { "font-size": "11", fill: color.muted };
-    return [
-      [-6, -3, 0, 3, 6].map((exponent) => {
-        const y = down(10 ** exponent);
-        return [h("line", { x1: LEFT, y1: y, x2: RIGHT, y2: y, stroke: color.rule }), h("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end", ...small }, exponent ? power(exponent) : "1")];
-      }),
-      [0, 5, 10, 15, 20].map((layer) => h("text", { x: across(layer), y: BOTTOM + 16, "text-anchor": "middle", ...small }, String(layer))),
-      h("text", { x: (LEFT + RIGHT) / 2, y: HEIGHT - 8, "text-anchor": "middle", fill: color.muted }, "layers passed"),
-      h("text", { x: 0, y: 12 }, h("tspan", { "font-weight": "650" }, "size of the signal"), h("tspan", { fill: color.muted }, "  its root mean square")),
-    ];
-  }
+  const grid = axes(
+    [LEFT, RIGHT, BOTTOM],
+    [-6, -3, 0, 3, 6].map((exponent) => [down(10 ** exponent), exponent ? power(exponent) : "1"]),
+    [0, 5, 10, 15, 20].map((layer) => [across(layer), String(layer)]),
+    "layers passed",
+    ["size of the signal", "its root mean square"]
+  );
 
   function line(values, label, tint) {
     const points = values.map((value, layer) => `${across(layer).toFixed(1)},${down(value).toFixed(1)}`);
@@ -86,15 +81,11 @@
     return [none.slice(0, 2), norm.slice(0, 2), apart > 14 && none[2].label, below];
   }
 
-  function swatch(tint) {
-    return h("span", { class: "ln-play-swatch", style: `background: ${tint}` });
-  }
-
   function view(state, live) {
     const found = computed(state);
-    const entry = ([name, label, tint]) => h("div", {}, h("dt", {}, swatch(tint), `${label}: after layer ${LAYERS}`), h("dd", {}, number(name, found[name][LAYERS], short(found[name][LAYERS]))));
+    const last = ([name, label, tint]) => entry(`${label}: after layer ${LAYERS}`, number(name, found[name][LAYERS], short(found[name][LAYERS])), tint);
     return [
-      svg(WIDTH, HEIGHT, state.alt, live, axes(), lines(found)),
+      svg(WIDTH, HEIGHT, state.alt, live, grid, lines(found)),
       h(
         "div",
         { class: "ln-play-side" },
@@ -103,7 +94,7 @@
           range("factor", ["s"], "factor on the weights", state.factor, [LOW, HIGH, 0.1], fixed(state.factor, 1)),
           h("div", { class: "ln-play-buttons" }, button("usual", 0.5, "s = 0.5"), button("usual", 1, "s = 1"), button("usual", 2, "s = 2"), button("seed", 1, "Draw other weights"))
         ),
-        h("dl", { class: "ln-play-readout" }, WAYS.map(entry), live && h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ seed: state.seed, factor: state.factor, ...found }) }))
+        h("dl", { class: "ln-play-readout" }, WAYS.map(last), live && h("data", { hidden: true, "data-name": "all", value: JSON.stringify({ seed: state.seed, factor: state.factor, ...found }) }))
       ),
     ];
   }

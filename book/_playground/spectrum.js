@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, power, tiny, number, color, halo, svg, range, button, controls } = Drawing;
+  const { h, power, tiny, number, color, small, axes, entry, halo, svg, range, button, controls } = Drawing;
   const { eigenvalues } = NormMath;
 
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [400, 270, 44, 384, 26, 226];
@@ -28,18 +28,13 @@
     return h("polyline", { points: points.join(" "), fill: "none", stroke: tint, "stroke-width": "2.5", "stroke-linejoin": "round" });
   }
 
-  function ticks() {
-    const small = { "font-size": "11", fill: color.muted };
-    return [
-      [-8, -4, 0, 4].map((exponent) => {
-        const y = down(10 ** exponent);
-        return [h("line", { x1: LEFT, y1: y, x2: RIGHT, y2: y, stroke: color.rule }), h("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end", ...small }, power(exponent))];
-      }),
-      [-5, -3, -1, 1].map((exponent) => h("text", { x: across(exponent), y: BOTTOM + 16, "text-anchor": "middle", ...small }, power(exponent))),
-      h("text", { x: (LEFT + RIGHT) / 2, y: HEIGHT - 8, "text-anchor": "middle", fill: color.muted }, "standard deviation σ of the row"),
-      h("text", { x: 0, y: 12 }, h("tspan", { "font-weight": "650" }, "eigenvalue"), h("tspan", { fill: color.muted }, "  what a gradient is multiplied by")),
-    ];
-  }
+  const grid = axes(
+    [LEFT, RIGHT, BOTTOM],
+    [-8, -4, 0, 4].map((exponent) => [down(10 ** exponent), power(exponent)]),
+    [-5, -3, -1, 1].map((exponent) => [across(exponent), power(exponent)]),
+    "standard deviation σ of the row",
+    ["eigenvalue", "what a gradient is multiplied by"]
+  );
 
   function mark(x, y, tint, shown) {
     const left = x > (LEFT + RIGHT) / 2;
@@ -59,8 +54,8 @@
       state.alt,
       live,
       h("rect", { x: LEFT, y: TOP, width: across(corner) - LEFT, height: BOTTOM - TOP, fill: color.region, "fill-opacity": "0.16" }),
-      ticks(),
-      h("text", { x: LEFT + 5, y: BOTTOM - 6, "font-size": "11", fill: color.muted }, corner > -4 ? "σ < √ε" : ""),
+      grid,
+      h("text", { x: LEFT + 5, y: BOTTOM - 6, ...small }, corner > -4 ? "σ < √ε" : ""),
       curve(state, "rest", color.first),
       curve(state, "along", color.second),
       h("line", { x1: x, y1: TOP, x2: x, y2: BOTTOM, stroke: color.ink, "stroke-dasharray": "4 4" }),
@@ -70,13 +65,9 @@
     );
   }
 
-  function swatch(tint) {
-    return h("span", { class: "ln-play-swatch", style: `background: ${tint}` });
-  }
-
   function view(state, live) {
     const values = at(state.sigma, state.eps);
-    const row = (tint, term, name, shown) => h("div", {}, h("dt", {}, tint && swatch(tint), term), h("dd", {}, number(name, values[name], shown)));
+    const row = (tint, term, name, shown) => entry(term, number(name, values[name], shown), tint);
     return [
       drawing(state, live),
       h(

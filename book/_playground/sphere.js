@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, number, color, halo, svg, range, button, controls } = Drawing;
+  const { h, fixed, number, color, entry, halo, svg, range, button, controls } = Drawing;
   const { forward, project, mean, dot } = NormMath;
 
   const [WIDTH, HEIGHT, UNIT, RIM, POLE] = [380, 336, 47, 2.95, 3.3];
@@ -142,19 +142,15 @@
     return ["(", values.map((value, i) => [i ? ", " : "", number(`${name}-${i + 1}`, value, fixed(value))]), ")"];
   }
 
-  function entry(term, tint, ...shown) {
-    return h("div", {}, h("dt", {}, tint && h("span", { class: "ln-play-swatch", style: `background: ${tint}` }), term), h("dd", {}, shown));
-  }
-
   function readout(state, result) {
     const length = Math.sqrt(dot(result.xhat, result.xhat));
     return h(
       "dl",
       { class: "ln-play-readout" },
-      entry("x", color.first, triple("x", state.x)),
-      entry("x − μ", color.fifth, triple("centered", project(state.x))),
-      entry("x̂", color.third, triple("xhat", result.xhat)),
-      entry("length of x̂", null, number("length", length, fixed(length, 4)))
+      entry("x", triple("x", state.x), color.first),
+      entry("x − μ", triple("centered", project(state.x)), color.fifth),
+      entry("x̂", triple("xhat", result.xhat), color.third),
+      entry("length of x̂", number("length", length, fixed(length, 4)))
     );
   }
 

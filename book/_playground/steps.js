@@ -5,7 +5,7 @@
 (function () {
   "use strict";
 
-  const { h, fixed, color, halo, button, controls, worked } = Drawing;
+  const { h, fixed, color, small, halo, button, controls, worked } = Drawing;
   const { forward } = NormMath;
 
   const EPS = 1e-5;
@@ -142,7 +142,7 @@
 
   function numbersBelow(state, found, isRow) {
     return state.x.map((_, i) =>
-      h("text", { x: middle(state, i, isRow), y: HEIGHT - 6, "text-anchor": "middle", "font-size": "11", fill: color.muted, "font-weight": i === found.feature ? "700" : null }, String(i + 1))
+      h("text", { x: middle(state, i, isRow), y: HEIGHT - 6, "text-anchor": "middle", ...small, "font-weight": i === found.feature ? "700" : null }, String(i + 1))
     );
   }
 
@@ -197,7 +197,7 @@
     return panel(["x", "drag a bar"], color.first, ["x", "mu", "variance", "root"].some((part) => found.lit.has(part)), live, [
       strip(state, found, true),
       line(LEFT, TOP, LEFT, BOTTOM, color.rule),
-      [LOW, 0, HIGH].map((value) => h("text", { x: LEFT - 5, y: scale(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted }, fixed(value, 0))),
+      [LOW, 0, HIGH].map((value) => h("text", { x: LEFT - 5, y: scale(value) + 4, "text-anchor": "end", ...small }, fixed(value, 0))),
       line(LEFT, scale(0), ROW_RIGHT, scale(0), color.rule),
       h("rect", { x: LEFT, y: up, width: ROW_RIGHT - LEFT, height: Math.max(0, down - up), fill: color.region, "fill-opacity": lit("root") ? "0.4" : showsSpread ? "0.16" : "0.05", "data-point": "part:root" }),
       targets(state, "x"),
@@ -229,7 +229,7 @@
     return panel(title, tint, shown, live, [
       strip(state, found),
       line(LEFT, TOP, LEFT, BOTTOM, color.rule),
-      [-2, 0, 2].map((value) => h("text", { x: LEFT - 5, y: scale(value) + 4, "text-anchor": "end", "font-size": "11", fill: color.muted }, fixed(value, 0))),
+      [-2, 0, 2].map((value) => h("text", { x: LEFT - 5, y: scale(value) + 4, "text-anchor": "end", ...small }, fixed(value, 0))),
       line(LEFT, zero, RIGHT, zero, color.rule),
       bars,
       numbersBelow(state, found),

@@ -59,7 +59,7 @@ def check_recipe(degrees: Any = None, steps: Any = None) -> str:
         otherwise="Find 1 / (4 * rate * decay).",
         tolerance=100.0,
     )
-    return "About half a degree per step, after some 5,000 steps."
+    return "About half a degree per step; the distance from it shrinks to 1/e every 5,000 steps."
 
 
 DECAYS: dict[str, Callable[[float, float, float], float]] = {
