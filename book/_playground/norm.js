@@ -319,11 +319,11 @@
   }
 
   function parameters(state, top) {
-    const small = (x, y, text) =>
+    const written = (x, y, text) =>
       h("text", { x, y, "text-anchor": "middle", ...small }, text);
     return state.x.map((_, i) => [
-      small(column(state, i), top, `γ ${fixed(state.gamma[i], 1)}`),
-      small(column(state, i), top + 14, `β ${fixed(state.beta[i], 1)}`),
+      written(column(state, i), top, `γ ${fixed(state.gamma[i], 1)}`),
+      written(column(state, i), top + 14, `β ${fixed(state.beta[i], 1)}`),
     ]);
   }
 
