@@ -69,7 +69,7 @@ def test_a_card_is_one_link(open_page: OpenPage) -> None:
 ADVICE = {
     "": "Keep its norm",
     "n": "Pre-norm",
-    "nn": "LayerNorm inside the cell",
+    "nn": "LayerNorm between the layers",
     "nnn": "Instance norm",
     "nnnn": "LayerNorm or GN",
     "nnnnn": "With many images per GPU, BN",
