@@ -14,7 +14,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from bookbuild.site import figure_colors, formula_fonts, stylesheet, used_names
+from bookbuild.site import figure_colors, formula_fallback, formula_fonts, stylesheet, used_names
 from bookbuild.site.unchanged import sources_digest
 from bookbuild.sphinx.playground import TARGET
 
@@ -79,7 +79,11 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
     )
     drawings = (path.read_text(encoding="utf-8") for path in (static / TARGET).glob("*.*"))
     known.variables.update(*map(used_names.VARIABLE.findall, drawings))
-    sheets = [("palette", figure_colors.tokens())]
+    fonts = static / "katex" / "fonts"
+    sheets = [
+        ("palette", figure_colors.tokens()),
+        ("formula fallback", formula_fallback.font_faces(fonts, known.formula_letters)),
+    ]
     sheets += [
         (name, (static / name).read_text(encoding="utf-8"))
         for name in names
@@ -87,9 +91,7 @@ def _finish(app: Sphinx, error: Exception | None) -> None:
     ]
     text = stylesheet.combine(sheets, known, ICON_FONTS)
     (static / NAME).write_text(text, encoding="utf-8")
-    formula_fonts.shrink(
-        static / "katex" / "fonts", known.formula_letters, known.bold_letters, text
-    )
+    formula_fonts.shrink(fonts, known.formula_letters, known.bold_letters, text)
     for name in (*NOT_PUBLISHED, *names):
         path = static / name
         if path.is_dir():

@@ -38,7 +38,7 @@ def test_an_answer_is_judged_on_the_page(open_page: OpenPage, width: int) -> Non
     assert box
     assert inside
     assert inside["x"] + inside["width"] <= box["x"] + box["width"] + 1 <= width
-    assert layout_shift(page) < 0.01
+    assert layout_shift(page, explained=False) < 0.01  # a verdict moves what's below it
 
 
 def test_a_form_is_accessible_after_a_verdict(browser: Browser, site: str, axe_script: str) -> None:
