@@ -2,8 +2,9 @@
 
 A GPU works through a queue. Timing the Python call would measure how long it takes to fill the
 queue, so the GPU itself records when each function begins and ends (CUDA events). Before each
-sample, a large tensor is overwritten: that evicts the function's data from the L2 cache, and takes
-long enough for Python to put the whole function into the queue.
+sample, a large tensor is overwritten several times: that evicts the function's data from the L2
+cache, and takes long enough for Python to put the whole function into the queue. If Python took
+longer, the GPU would wait in the middle of the function, and that wait would be timed, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ import torch
 from benchmarks.timing import Timing, summarize
 
 FLUSH_BYTES = 2**30  # an L2 cache has 50 MB or so; overwriting this takes a third of a millisecond
+FLUSHES = 10  # Python takes up to a millisecond to put a compiled backward pass into the queue
 WARM_UP = 5  # calls; the first one compiles
 
 
@@ -50,7 +52,8 @@ def compare(ways: Mapping[str, Callable[[], Any]], rounds: int) -> list[Timing]:
 
 def _sample(way: Callable[[], Any], flush: torch.Tensor) -> float:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    flush.zero_()
+    for _ in range(FLUSHES):
+        flush.zero_()
     start.record()
     way()
     end.record()

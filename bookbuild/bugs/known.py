@@ -123,8 +123,8 @@ GPU_KERNELS = (
     Bug(
         "rows of other programs forgotten",
         GPU,
-        "grad_weight += dy * xhat\n",
-        "grad_weight = dy * xhat\n",
+        "    if parts is not None:\n            grad_weight += dy * xhat\n",
+        "    if parts is not None:\n            grad_weight = dy * xhat\n",
     ),
 )
 

@@ -67,11 +67,11 @@ def serve() -> None:
 
 
 def layer_norm(x, weight, bias, eps, grad_output):
-    """The results of both passes: y, mean, rstd, and the three gradients."""
+    """The results of both passes: y, the statistics, and the three gradients."""
     from lnbook.kernels import gpu
 
-    y, mean, rstd = gpu.layer_norm_forward(x, weight, bias, eps)
-    return y, mean, rstd, *gpu.layer_norm_backward(grad_output, x, weight, mean, rstd)
+    y, statistics = gpu.layer_norm_forward(x, weight, bias, eps)
+    return y, statistics, *gpu.layer_norm_backward(grad_output, x, weight, statistics)
 
 
 def rms_norm(x, weight, eps, grad_output):
@@ -106,15 +106,16 @@ def operators(norm, input, shape, parameters, eps, grad_output):
     return y, statistics, *getattr(ops, f"{norm}_backward")(*given)
 
 
-def compiled(module, kernel, types, constants, num_warps, architecture):
+def compiled(module, kernel, types, constants, options, architecture):
     """Compile a kernel for an NVIDIA GPU, and report what it loads and what it needs.
 
     Args:
         module: the module of `lnbook.kernels.gpu`.
         kernel: its name in that module.
         types: Triton's type for each argument that isn't constant, by name.
-        constants: the values of the other arguments; the statistics' dtype is given by name.
-        num_warps: how many warps (groups of 32 threads) each program has.
+        constants: the values of the other arguments; the statistics' dtype is given by name. Those
+            that the kernel doesn't have are ignored.
+        options: how to launch it, for example with how many warps (groups of 32 threads).
         architecture: the GPU's compute capability, for example 90 for an H100.
 
     Returns:
@@ -133,6 +134,7 @@ def compiled(module, kernel, types, constants, num_warps, architecture):
     constants = {
         name: getattr(tl, value) if name == "computing" else value
         for name, value in constants.items()
+        if name in names
     }
     aligned = [n for n in names if types.get(n, "").startswith("*") or n.endswith("_stride")]
     source = ASTSource(
@@ -146,7 +148,7 @@ def compiled(module, kernel, types, constants, num_warps, architecture):
         },
     )
     target = GPUTarget("cuda", architecture, 32)
-    assembly = triton.compile(source, target=target, options={"num_warps": num_warps}).asm
+    assembly = triton.compile(source, target=target, options=options).asm
     loads = re.findall(r"\bld\.global\S*", assembly["ptx"])
     approximate = re.findall(r"\b(?:div\.full|\w+\.approx)\S*", assembly["ptx"])
     return loads, _stack_bytes(assembly["cubin"]), approximate

@@ -243,16 +243,16 @@ IMAGE = numbers(2, 4, 3)
 
 
 def of_gpu_kernels() -> Iterator[Row]:
-    x, r = numbers(3, 4), numbers(3)
+    x, r, statistics = numbers(3, 4), numbers(3), numbers(3, 3)
     forwards = {
         gpu.layer_norm_forward: lambda x, w=None, eps=0.1: gpu.layer_norm_forward(x, w, None, eps),
         gpu.rms_norm_forward: lambda x, w=None, eps=0.1: gpu.rms_norm_forward(x, w, eps),
     }
     backwards = {
-        gpu.layer_norm_backward: lambda dy, x=x, w=None, r=r: gpu.layer_norm_backward(
-            dy, x, w, numbers(len(x)), r
+        gpu.layer_norm_backward: lambda dy, x=x, w=None, s=statistics: gpu.layer_norm_backward(
+            dy, x, w, s
         ),
-        gpu.rms_norm_backward: lambda dy, x=x, w=None, r=r: gpu.rms_norm_backward(dy, x, w, r),
+        gpu.rms_norm_backward: lambda dy, x=x, w=None, s=r: gpu.rms_norm_backward(dy, x, w, s),
     }
     for f, call in forwards.items():
         yield from bad_eps(f, partial(call, x), f.__name__)
@@ -281,19 +281,14 @@ def of_gpu_kernels() -> Iterator[Row]:
         yield row(f, partial(call, numbers(4, 3)), RuntimeError, owner, "shape", "[3, 4]", "[4, 3]")
         yield row(f, partial(call, x.float()), RuntimeError, owner, "dtype", "float64", "float32")
         yield row(f, partial(call, x.to(META)), RuntimeError, owner, "device", "cpu", "meta")
-        yield row(f, partial(call, x, r=r.tolist()), TypeError, owner, "rstd", "tensor", "list")
-        for wrong in (numbers(4), r.float(), r.to(META)):
-            yield row(f, partial(call, x, r=wrong), RuntimeError, owner, "rstd", "(3,)", "float64")
-    wrong = numbers(4)
-    yield row(
-        gpu.layer_norm_backward,
-        lambda: gpu.layer_norm_backward(x, x, None, wrong, r),
-        RuntimeError,
-        "layer_norm_backward",
-        "mean",
-        "(3,)",
-        "(4,)",
-    )
+    for f, name, right in (
+        (gpu.layer_norm_backward, "statistics", statistics),
+        (gpu.rms_norm_backward, "rstd", r),
+    ):
+        call, owner, shape = partial(backwards[f], x), f.__name__, str(tuple(right.shape))
+        yield row(f, partial(call, s=right.tolist()), TypeError, owner, name, "tensor", "list")
+        for wrong in (right[..., :2], right.float(), right.to(META)):
+            yield row(f, partial(call, s=wrong), RuntimeError, owner, name, shape, "float64")
 
 
 def of_channels() -> Iterator[Row]:

@@ -14,8 +14,18 @@ import pytest
 import torch
 
 from lnbook import functional, reference
+from lnbook.kernels import operators
 from lnbook.kernels.gpu import layer_norm_backward, layer_norm_forward, rms_norm_forward
-from lnbook.kernels.gpu._launch import BACKWARD_ROW_BYTES, ROW_BYTES, block_size, warps
+from lnbook.kernels.gpu._launch import (
+    BACKWARD_ROW_BYTES,
+    ROW_BYTES,
+    WIDE_WARPS,
+    backward_warps,
+    block_size,
+    forward_options,
+    rows_ahead,
+)
+from lnbook.layers import LayerNorm, RMSNorm
 from tests.helpers import triton_worker
 from tests.helpers.triton_worker import Worker
 
@@ -62,7 +72,7 @@ def float64(tensor):
 
 
 def check_layer_norm(results, x, weight, bias, grad_output):
-    y, mean, rstd, *grads = results
+    y, saved, *grads = results
     width, tolerance = x.shape[1], TOLERANCES[x.dtype]
     exact = [float64(t) for t in (x, weight, bias, grad_output)]
     expected = [reference.layer_norm(exact[0], width, *exact[1:3], EPS)]
@@ -70,9 +80,13 @@ def check_layer_norm(results, x, weight, bias, grad_output):
     for found, right in zip((y, *grads), expected, strict=True):
         scale = max(np.abs(right).max(), 1e-3)
         np.testing.assert_allclose(float64(found), right, rtol=0, atol=scale * tolerance)
-    statistics = TOLERANCES[torch.promote_types(x.dtype, torch.float32)]
-    np.testing.assert_allclose(mean, exact[0].mean(1), rtol=statistics)
-    np.testing.assert_allclose(rstd, 1 / np.sqrt(exact[0].var(1) + EPS), rtol=statistics)
+    if saved is not None:
+        (mean, rest, rstd), statistics = (
+            saved,
+            TOLERANCES[torch.promote_types(x.dtype, torch.float32)],
+        )
+        np.testing.assert_allclose(mean + rest, exact[0].mean(1), rtol=statistics)
+        np.testing.assert_allclose(rstd, 1 / np.sqrt(exact[0].var(1) + EPS), rtol=statistics)
     parameters = x.dtype if weight is None else weight.dtype
     assert [t.dtype for t in (y, *grads)] == [x.dtype, x.dtype, parameters, parameters]
 
@@ -86,8 +100,12 @@ def check_rms_norm(results, x, weight, grad_output):
     for found, right in zip((y, *grads), expected, strict=True):
         scale = max(np.abs(right).max(), 1e-3)
         np.testing.assert_allclose(float64(found), right, rtol=0, atol=scale * tolerance)
-    statistics = TOLERANCES[torch.promote_types(x.dtype, torch.float32)]
-    np.testing.assert_allclose(rstd, 1 / np.sqrt((exact[0] ** 2).mean(1) + EPS), rtol=statistics)
+    if rstd is not None:
+        right, statistics = (
+            (exact[0] ** 2).mean(1),
+            TOLERANCES[torch.promote_types(x.dtype, torch.float32)],
+        )
+        np.testing.assert_allclose(rstd, 1 / np.sqrt(right + EPS), rtol=statistics)
     parameter = x.dtype if weight is None else weight.dtype
     assert [t.dtype for t in (y, *grads)] == [x.dtype, x.dtype, parameter]
 
@@ -95,7 +113,7 @@ def check_rms_norm(results, x, weight, grad_output):
 @needs_triton
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("rows", "width"), [(1, 1), (5, 2), (9, 100), (3, 256), (6, 257), (4, 768)]
+    ("rows", "width"), [(1, 1), (5, 2), (9, 100), (3, 256), (6, 257), (4, 768), (5, 4000)]
 )
 def test_both_norms_equal_numpy(interpreted, rows, width, dtype):
     x, weight, bias, grad = random_case(rows, width, dtype)
@@ -128,6 +146,7 @@ def test_a_row_may_fit_forward_and_not_backward(interpreted):
     x, weight, bias, grad = random_case(2, width)
     results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
     check_layer_norm(results, x, weight, bias, grad)
+    check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
 
 
 @needs_triton
@@ -166,7 +185,7 @@ def test_tensors_need_not_be_contiguous(interpreted, layout):
     results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
     check_layer_norm(results, x, weight, bias, grad)
     assert results[0].is_contiguous()
-    assert results[3].is_contiguous()
+    assert results[2].is_contiguous()
     check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
 
 
@@ -175,14 +194,15 @@ def test_tensors_need_not_be_contiguous(interpreted, layout):
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (0, 0)])
 def test_empty_matrices(interpreted, shape, dtype):
     x, weight, bias, grad = random_case(*shape, dtype)
-    y, mean, rstd, dx, dweight, dbias = interpreted(
+    y, statistics, dx, dweight, dbias = interpreted(
         triton_worker.layer_norm, x, weight, bias, EPS, grad
     )
     assert y.shape == dx.shape == shape
-    assert mean.shape == rstd.shape == shape[:1]
+    assert statistics.shape == (3, shape[0])
+    assert statistics.isnan().all()
     assert torch.equal(dweight, torch.zeros_like(weight))
     assert torch.equal(dbias, torch.zeros_like(weight))
-    y, rstd, dx, dweight = interpreted(triton_worker.rms_norm, x, weight, EPS, grad)
+    y, _, dx, dweight = interpreted(triton_worker.rms_norm, x, weight, EPS, grad)
     assert y.shape == dx.shape == shape
     assert torch.equal(dweight, torch.zeros_like(weight))
 
@@ -212,7 +232,7 @@ def test_special_rows_are_those_of_the_plain_function(interpreted, width, dtype,
     expected = functional.layer_norm(x, (width,), weight, bias, eps)
     dx, *_ = functional.layer_norm_backward(grad, x, (width,), weight, eps)
     tolerance = TOLERANCES[dtype]
-    for ours, right in ((found[0], expected), (found[3], dx)):
+    for ours, right in ((found[0], expected), (found[2], dx)):
         assert torch.equal(ours.isnan(), right.isnan())
         for one, other in zip(ours, right, strict=True):
             scale = float(other.nan_to_num().abs().max())
@@ -307,13 +327,16 @@ def test_operators_take_any_shape(interpreted, norm, shape, dims, dtype, has_wei
 # Compiled for GPUs with compute capability 8.0 (A100) and 9.0 (H100); this needs no GPU.
 
 POINTERS = ["x", "weight", "bias", "y", "grad_output", "grad_input"]
-COMPUTED = ["mean", "rstd", "parts", "rests"]
+COMPUTED = ["statistics", "rstd", "parts"]
 FORWARD = {"eps": 1e-5}
+WITHOUT_SUMS = {"parts": None}
 KERNELS = [
     ("layer_norm", "_forward", FORWARD),
     ("layer_norm", "_backward", {}),
     ("rms_norm", "_forward", FORWARD),
     ("rms_norm", "_backward", {}),
+    ("layer_norm", "_backward", WITHOUT_SUMS),
+    ("rms_norm", "_backward", WITHOUT_SUMS),
 ]
 WIDE_KERNELS = [
     ("layer_norm", "_forward_wide", FORWARD),
@@ -333,13 +356,17 @@ TRITON = {
 
 def compiled(worker, module, kernel, more, dtype, width, block, architecture):
     computing = "float64" if dtype == torch.float64 else "float32"
+    options = {"num_warps": WIDE_WARPS}
+    if kernel == "_forward":
+        options = forward_options(block, getattr(torch, computing))
+    if kernel == "_backward":
+        options = {"num_warps": backward_warps(block)}
+        more = {"stages": 1 + rows_ahead(block, dtype), **more}
     types = dict.fromkeys(POINTERS, f"*{TRITON[dtype]}")
     types |= dict.fromkeys(COMPUTED, "*fp64" if computing == "float64" else "*fp32")
     types |= dict.fromkeys(("x_stride", "grad_stride", "rows"), "i32")
     constants = {"width": width, "block": block, "computing": computing, **more}
-    return worker(
-        triton_worker.compiled, module, kernel, types, constants, warps(block), architecture
-    )
+    return worker(triton_worker.compiled, module, kernel, types, constants, options, architecture)
 
 
 # 16-bit rows are computed like float32 ones, so each 16-bit dtype needs only one architecture.
@@ -356,12 +383,20 @@ def compiled(worker, module, kernel, more, dtype, width, block, architecture):
 def test_the_largest_block_compiles_and_stays_in_registers(
     compiling, module, kernel, more, dtype, architecture
 ):
-    limit = ROW_BYTES if kernel == "_forward" else BACKWARD_ROW_BYTES
+    limit = BACKWARD_ROW_BYTES if (kernel, more) == ("_backward", {}) else ROW_BYTES
     width = limit // (8 if dtype == torch.float64 else 4)
     block = block_size(width, torch.promote_types(dtype, torch.float32), limit)
     assert block == width
     _, stack, _ = compiled(compiling, module, kernel, more, dtype, width, block, architecture)
-    assert stack <= 16  # bytes per thread; a block twice as large needs a thousand
+    assert stack <= 16  # bytes per thread; a block twice as large needs hundreds
+
+
+@needs_triton
+@pytest.mark.parametrize(("module", "kernel", "more"), KERNELS + WIDE_KERNELS)
+def test_a_single_row_compiles(compiling, module, kernel, more):
+    """Triton makes a number that is 1 a constant, which doesn't have a tensor's methods."""
+    one = {"rows": 1, "x_stride": 1, "grad_stride": 1, **more}
+    compiled(compiling, module, kernel, one, torch.float32, 1, 1, 90)
 
 
 @needs_triton
@@ -375,16 +410,16 @@ def test_the_kernels_for_wide_rows_compile(compiling, module, kernel, more, dtyp
 @needs_triton
 @pytest.mark.parametrize(("weight", "bias"), [(True, True), (True, False), (False, False)])
 def test_each_element_is_loaded_once(compiling, weight, bias):
-    """4 warps of 32 threads load 4 elements at a time: 2 loads of each row of 1024."""
+    """A warp of 32 threads loads 4 elements at a time: 8 loads of each row of 1024."""
     missing = {"weight": None} if not weight else {}
     missing |= {"bias": None} if not bias else {}
     given = (torch.float32, 1024, 1024, 90)
     loads, *_ = compiled(compiling, "layer_norm", "_forward", FORWARD | missing, *given)
-    assert len(loads) == 2 * (1 + weight + bias)
+    assert len(loads) == 8 * (1 + weight + bias)
     assert all("v4.b32" in load for load in loads)
     missing.pop("bias", None)
     loads, *_ = compiled(compiling, "layer_norm", "_backward", missing, *given)
-    assert sum("v4.b32" in load for load in loads) == 2 * (2 + weight)
+    assert sum("v4.b32" in load for load in loads) == 2 * (2 + weight)  # by 4 warps
 
 
 @needs_triton
@@ -403,24 +438,87 @@ def test_the_second_stage_compiles(compiling, count):
     constants = {"width": 1000, "tile_rows": 128, "tile_columns": 16}
     constants |= {"second_sum": None} if count == 1 else {}
     _, stack, _ = compiling(
-        triton_worker.compiled, "_parts", "_second_stage", types, constants, 4, 90
+        triton_worker.compiled, "_parts", "_second_stage", types, constants, {}, 90
     )
     assert stack == 0
 
 
 # On a GPU, if there is one.
 
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+LAYERS = {"layer_norm": LayerNorm, "rms_norm": RMSNorm}
+
 
 @needs_triton
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@needs_gpu
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("rows", "width"), [(1, 1), (700, 257), (300, 4096), (9, 20000)])
+@pytest.mark.parametrize(
+    ("rows", "width"), [(1, 1), (700, 257), (600, 4096), (300, 8192), (280, 16000), (9, 20000)]
+)
 def test_a_gpu_computes_the_same(compiling, rows, width, dtype):
     x, weight, bias, grad = random_case(rows, width, dtype)
     results = compiling(triton_worker.on_gpu, "layer_norm", x, weight, bias, EPS, grad)
     check_layer_norm(results, x, weight, bias, grad)
     results = compiling(triton_worker.on_gpu, "rms_norm", x, weight, EPS, grad)
     check_rms_norm(results, x, weight, grad)
+
+
+@needs_triton
+@needs_gpu
+@pytest.mark.parametrize("norm", list(LAYERS))
+def test_operators_pass_opcheck_on_a_gpu(norm):
+    assert operators.runs_on("cuda")
+    x, weight, bias, grad = (t.cuda() for t in random_case(3, 6, torch.float32))
+    forward = getattr(operators, f"{norm}_operator")
+    given = (x, [6], weight, bias)[: 4 if norm == "layer_norm" else 3]
+    _, statistics = forward(*given, EPS)
+    inputs = [t.requires_grad_() if isinstance(t, torch.Tensor) else t for t in given]
+    torch.library.opcheck(forward, (*inputs, EPS))
+    saved = (grad, x.detach(), [6], weight.detach(), statistics, EPS)
+    torch.library.opcheck(getattr(operators, f"{norm}_backward_operator"), saved)
+
+
+@needs_triton
+@needs_gpu
+@pytest.mark.parametrize("norm", list(LAYERS))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fused_layers_on_a_gpu(norm, dtype):
+    x, weight, bias, grad = random_case(40, 300, dtype)
+    layer = LAYERS[norm](300, eps=EPS, implementation="fused", dtype=dtype, device="cuda")
+    with torch.no_grad():
+        for parameter, value in zip(layer.parameters(), (weight, bias), strict=False):
+            parameter.copy_(value)
+    inputs = [x.detach().cuda().requires_grad_(), *layer.parameters()]
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    first, second, third = (
+        (y.detach(), *torch.autograd.grad(y, inputs, grad.cuda()))
+        for y in (layer(inputs[0]), layer(inputs[0]), compiled(inputs[0]))
+    )
+    for one, again, from_graph in zip(first, second, third, strict=True):
+        assert torch.equal(one, again)
+        assert torch.equal(one, from_graph)
+    found = [one.cpu() for one in first]
+    if norm == "layer_norm":
+        check_layer_norm([found[0], None, *found[1:]], x, weight, bias, grad)
+    else:
+        check_rms_norm([found[0], None, *found[1:]], x, weight, grad)
+    torch._dynamo.reset()
+
+
+@needs_triton
+@needs_gpu
+@pytest.mark.parametrize("norm", list(LAYERS))
+def test_derivatives_on_a_gpu(norm):
+    x, weight, bias, _ = (t.cuda().requires_grad_() for t in random_case(3, 5))
+    given = (x, weight, bias)[: 3 if norm == "layer_norm" else 2]
+    operator = getattr(operators, f"{norm}_operator")
+    assert operators.runs_on("cuda")
+
+    def y(input, *parameters):
+        return operator(input, (5,), *parameters, EPS)[0]
+
+    assert torch.autograd.gradcheck(y, given)
+    assert torch.autograd.gradgradcheck(y, given)
 
 
 # Bad input.
@@ -431,7 +529,7 @@ def test_a_cpu_needs_the_interpreter(compiling):
     x = torch.ones(2, 3)
     for name, args in [
         ("layer_norm_forward", (x, None, None, EPS)),
-        ("layer_norm_backward", (x, x, None, x[:, 0], x[:, 0])),
+        ("layer_norm_backward", (x, x, None, x.new_ones(3, 2))),
         ("rms_norm_forward", (x, None, EPS)),
         ("rms_norm_backward", (x, x, None, x[:, 0])),
     ]:
@@ -447,7 +545,7 @@ import torch, lnbook.kernels.gpu as gpu
 x, r = torch.ones(2, 3), torch.ones(2)
 for call in (
     lambda: gpu.layer_norm_forward(x, None, None, 1e-5),
-    lambda: gpu.layer_norm_backward(x, x, None, r, r),
+    lambda: gpu.layer_norm_backward(x, x, None, torch.ones(3, 2)),
     lambda: gpu.rms_norm_forward(x, None, 1e-5),
     lambda: gpu.rms_norm_backward(x, x, None, r),
 ):
@@ -466,6 +564,6 @@ for call in (
 
 def test_without_rows_nothing_needs_a_gpu():
     x = torch.ones(0, 3)
-    assert [t.shape for t in layer_norm_forward(x, None, None, EPS)] == [(0, 3), (0,), (0,)]
+    assert [t.shape for t in layer_norm_forward(x, None, None, EPS)] == [(0, 3), (3, 0)]
     assert [t.shape for t in rms_norm_forward(x, None, EPS)] == [(0, 3), (0,)]
-    assert [float(t.sum()) for t in layer_norm_backward(x, x, None, x[:, 0], x[:, 0])] == [0, 0, 0]
+    assert [float(t.sum()) for t in layer_norm_backward(x, x, None, x.new_ones(3, 0))] == [0, 0, 0]

@@ -27,8 +27,15 @@ __all__ = ["kernel", "tl", "triton"]
 ROW_BYTES = 65536
 # The backward pass keeps five arrays in registers: x, dy, the weight, and two sums.
 BACKWARD_ROW_BYTES = 32768
-# How many columns to process at a time if a row is wider than that.
+# How many columns to process at a time if a row is wider than that, and by how many warps.
 WIDE_BLOCK = 4096
+WIDE_WARPS = 16
+# How much of one array of a row each thread has in the forward pass: the more it has, the fewer
+# warps have to wait for each other when they add up the row.
+THREAD_BYTES = 128
+# From this block size on, the backward pass reads rows ahead, if their bytes fit in shared memory.
+AHEAD_BLOCK = 4096
+AHEAD_ROW_BYTES = 16384
 # How many rows and columns a program in the second stage adds up at a time. The fewer columns,
 # the more programs there are. A GPU's memory is read in chunks, and 16 float32 numbers fill two of
 # them.
@@ -86,19 +93,19 @@ def check_launch(x: Tensor, function: str) -> None:
         )
 
 
-def check_saved(x: Tensor, function: str, **saved: Any) -> None:
-    """Raise unless each of the `saved` statistics has one number per row of `x`.
+def check_saved(x: Tensor, function: str, shape: tuple[int, ...], **saved: Any) -> None:
+    """Raise unless the `saved` statistics of the rows of `x` have this shape.
 
     Raises:
-        TypeError: one of them is not a tensor.
-        RuntimeError: its shape, dtype or device is wrong.
+        TypeError: they are not a tensor.
+        RuntimeError: their shape, dtype or device is wrong.
     """
     dtype = computing_dtype(x.dtype)
     for name, value in saved.items():
         check_tensor(value, name, function)
-        if tuple(value.shape) != (len(x),) or value.dtype != dtype or value.device != x.device:
+        if tuple(value.shape) != shape or value.dtype != dtype or value.device != x.device:
             raise RuntimeError(
-                f"{function}: expected {name} to have shape ({len(x)},) and dtype {dtype} on "
+                f"{function}: expected {name} to have shape {shape} and dtype {dtype} on "
                 f"{x.device}, but got {tuple(value.shape)}, {value.dtype} on {value.device}"
             )
 
@@ -154,14 +161,49 @@ def block_size(width: int, dtype: torch.dtype, row_bytes: int) -> int:
     return block if block * dtype.itemsize <= row_bytes else 0
 
 
-def warps(block: int) -> int:
-    """Return how many groups of 32 threads share a block: at least 8 elements for each thread.
+def forward_options(block: int, dtype: torch.dtype) -> dict[str, int]:
+    """Return how many groups of 32 threads normalize a row, and how many registers they may use.
+
+    A multiprocessor has room for two programs with the largest block, if a thread uses at most 128
+    of its 65536 registers.
+
+    Args:
+        block: the size of a row's block.
+        dtype: what the row is computed in.
 
     Example:
-        >>> [warps(block) for block in (64, 1024, 4096, 16384)]
+        >>> forward_options(64, torch.float32), forward_options(4096, torch.float32)
+        ({'num_warps': 1}, {'num_warps': 4})
+        >>> forward_options(16384, torch.float32)
+        {'num_warps': 8, 'maxnreg': 128}
+    """
+    row_bytes = block * dtype.itemsize
+    warps = {"num_warps": min(max(row_bytes // (32 * THREAD_BYTES), 1), 8)}
+    return warps | ({"maxnreg": 128} if row_bytes == ROW_BYTES else {})
+
+
+def backward_warps(block: int) -> int:
+    """Return how many groups of 32 threads share a row backward: 8 elements or more per thread.
+
+    Example:
+        >>> [backward_warps(block) for block in (64, 1024, 4096, 16384)]
         [1, 4, 16, 16]
     """
     return min(max(block // 256, 1), 16)
+
+
+def rows_ahead(block: int, dtype: torch.dtype) -> int:
+    """Return how many rows the backward pass reads before it needs them.
+
+    Args:
+        block: the size of a row's block.
+        dtype: the dtype of `x`.
+
+    Example:
+        >>> [rows_ahead(block, torch.bfloat16) for block in (2048, 4096, 8192, 16384)]
+        [0, 2, 2, 0]
+    """
+    return 2 if block >= AHEAD_BLOCK and block * dtype.itemsize <= AHEAD_ROW_BYTES else 0
 
 
 def programs_for(x: Tensor, num_warps: int) -> int:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lnbook.kernels.gpu._launch import INTERPRETED_TILE, TILE, kernel, stored_dtype, tl
 
-__all__ = ["add_parts", "average", "inverse_root", "load_row"]
+__all__ = ["add_parts", "average", "inverse_root", "load_row", "two_averages"]
 
 
 @kernel
@@ -25,7 +25,18 @@ def average(values: tl.tensor, width: tl.constexpr) -> tl.tensor:
     On a GPU, `/` approximates float32 division. This division is exact, because centering relies on
     it: what the first centering leaves of a constant row must be equal to its own mean.
     """
-    total = tl.sum(values)
+    return _divided(tl.sum(values), width)
+
+
+@kernel
+def two_averages(first: tl.tensor, second: tl.tensor, width: tl.constexpr) -> tl.tensor:
+    """Return the means of two such blocks, added up as pairs, so that warps wait only once."""
+    first_sum, second_sum = tl.split(tl.sum(tl.join(first, second), axis=0))
+    return _divided(first_sum, width), _divided(second_sum, width)
+
+
+@kernel
+def _divided(total: tl.tensor, width: tl.constexpr) -> tl.tensor:
     return total / width if total.dtype == tl.float64 else tl.div_rn(total, width * 1.0)
 
 

@@ -2,12 +2,12 @@ r"""LayerNorm in Triton: one program per row forward, several rows per program b
 
 Notation: :math:`H` is the width of a row, :math:`r = (\sigma^2 + \epsilon)^{-1/2}`, and
 :math:`\hat{x} = r (x - \mu)`. Every kernel centers a row twice, as `lnbook.functional.layer_norm`
-does, so rows with a large mean keep their digits and constant rows become exactly 0.
+does, so rows with a large mean keep their digits and constant rows become exactly 0. The forward
+pass saves three numbers per row: the mean, what rounding left of it (the mean of the centered row),
+and :math:`r`.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,21 +18,24 @@ from lnbook.kernels.gpu._launch import (
     BACKWARD_ROW_BYTES,
     ROW_BYTES,
     WIDE_BLOCK,
+    WIDE_WARPS,
+    backward_warps,
     block_size,
     check_gradient,
     check_launch,
     check_rows,
     check_saved,
+    forward_options,
     kernel,
     on_device_of,
     programs_for,
+    rows_ahead,
     stored_dtype,
     tl,
     triton_dtype,
-    warps,
     with_dense_rows,
 )
-from lnbook.kernels.gpu._parts import add_parts, average, inverse_root, load_row
+from lnbook.kernels.gpu._parts import add_parts, average, inverse_root, load_row, two_averages
 
 __all__ = ["layer_norm_backward", "layer_norm_forward"]
 
@@ -55,14 +58,23 @@ def _scale_and_shift(
 
 
 @kernel
+def _save(statistics: tl.tensor, mean: tl.tensor, rest: tl.tensor, r: tl.tensor) -> None:
+    rows = tl.num_programs(0)
+    tl.store(statistics, mean)
+    statistics += rows
+    tl.store(statistics, rest)
+    statistics += rows
+    tl.store(statistics, r)
+
+
+@kernel
 def _forward(
     x: tl.tensor,
     x_stride: tl.tensor,
     weight: tl.tensor,
     bias: tl.tensor,
     y: tl.tensor,
-    mean: tl.tensor,
-    rstd: tl.tensor,
+    statistics: tl.tensor,
     eps: tl.constexpr,
     width: tl.constexpr,
     computing: tl.constexpr,
@@ -78,10 +90,9 @@ def _forward(
     rest = average(values, width)
     values = tl.where(inside, values - rest, 0.0)
     r = inverse_root(average(values * values, width) + eps)
+    _save(statistics + row, center, rest, r)
     result = _scale_and_shift(values * r, weight, bias, columns, width, computing)
     tl.store(y + row * width + columns, result, mask=inside)
-    tl.store(mean + row, center + rest)
-    tl.store(rstd + row, r)
 
 
 @kernel
@@ -91,8 +102,7 @@ def _forward_wide(
     weight: tl.tensor,
     bias: tl.tensor,
     y: tl.tensor,
-    mean: tl.tensor,
-    rstd: tl.tensor,
+    statistics: tl.tensor,
     eps: tl.constexpr,
     width: tl.constexpr,
     computing: tl.constexpr,
@@ -125,8 +135,21 @@ def _forward_wide(
         xhat = (load_row(x, columns, width, computing) - center - rest) * r
         result = _scale_and_shift(xhat, weight, bias, columns, width, computing)
         tl.store(y + row * width + columns, result, mask=columns < width)
-    tl.store(mean + row, center + rest)
-    tl.store(rstd + row, r)
+    _save(statistics + row, center, rest, r)
+
+
+@kernel
+def _normalized(
+    values: tl.tensor, statistics: tl.tensor, rows: tl.tensor, inside: tl.tensor
+) -> tl.tensor:
+    """Return xhat of a row from its saved statistics, with 0 outside the row, and r."""
+    mean = tl.load(statistics)
+    statistics += rows
+    rest = tl.load(statistics)
+    statistics += rows  # two steps, because 2 * rows could overflow 32 bits
+    r = tl.load(statistics)
+    centered = values - mean - rest
+    return tl.where(inside, centered * r, 0.0), r
 
 
 @kernel
@@ -136,16 +159,16 @@ def _backward(
     x: tl.tensor,
     x_stride: tl.tensor,
     weight: tl.tensor,
-    mean: tl.tensor,
-    rstd: tl.tensor,
+    statistics: tl.tensor,
     grad_input: tl.tensor,
     parts: tl.tensor,
     rows: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
+    stages: tl.constexpr,
 ) -> None:
-    """Write dx for some rows, and those rows' sums for the gradients of weight and bias."""
+    """Write dx for some rows, and, if there are `parts`, those rows' sums for weight and bias."""
     program = tl.program_id(0).to(tl.int64)
     programs = tl.num_programs(0)
     columns = tl.arange(0, block)
@@ -155,20 +178,20 @@ def _backward(
         gamma = load_row(weight, columns, width, computing)
     grad_weight = tl.zeros((block,), computing)
     grad_bias = tl.zeros((block,), computing)
-    for row in range(program, rows, programs):
+    for row in tl.range(program, rows, programs, num_stages=stages):
         dy = load_row(grad_output + row * grad_stride, columns, width, computing)
         values = load_row(x + row * x_stride, columns, width, computing)
-        values = tl.where(inside, values - tl.load(mean + row), 0.0)
-        values = tl.where(inside, values - average(values, width), 0.0)
-        r = tl.load(rstd + row)
-        xhat = values * r
+        xhat, r = _normalized(values, statistics + row, rows, inside)
         g = gamma * dy
-        dx = r * (g - average(g, width) - xhat * average(g * xhat, width))
+        mean_g, mean_g_xhat = two_averages(g, g * xhat, width)
+        dx = r * (g - mean_g - xhat * mean_g_xhat)
         tl.store(grad_input + row * width + columns, dx, mask=inside)
-        grad_weight += dy * xhat
-        grad_bias += dy
-    tl.store(parts + program * width + columns, grad_weight, mask=inside)
-    tl.store(parts + (programs + program) * width + columns, grad_bias, mask=inside)
+        if parts is not None:
+            grad_weight += dy * xhat
+            grad_bias += dy
+    if parts is not None:
+        tl.store(parts + program * width + columns, grad_weight, mask=inside)
+        tl.store(parts + (programs + program) * width + columns, grad_bias, mask=inside)
 
 
 @kernel
@@ -178,28 +201,17 @@ def _backward_wide(
     x: tl.tensor,
     x_stride: tl.tensor,
     weight: tl.tensor,
-    mean: tl.tensor,
-    rstd: tl.tensor,
+    statistics: tl.tensor,
     grad_input: tl.tensor,
-    rests: tl.tensor,
+    rows: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
 ) -> None:
-    """Write the gradient of one row that doesn't fit in the registers, in three sweeps."""
+    """Write the gradient of one row that doesn't fit in the registers, in two sweeps."""
     row = tl.program_id(0).to(tl.int64)
     grad_output += row * grad_stride
     x += row * x_stride
-    center = tl.load(mean + row)
-    r = tl.load(rstd + row)
-    total = tl.zeros((block,), computing)
-    for first in range(0, width, block):
-        columns = first + tl.arange(0, block)
-        values = load_row(x, columns, width, computing) - center
-        total += tl.where(columns < width, values, 0.0)
-    rest = average(total, width)
-    tl.store(rests + row, rest)
-
     sum_g = tl.zeros((block,), computing)
     sum_g_xhat = tl.zeros((block,), computing)
     for first in range(0, width, block):
@@ -207,18 +219,19 @@ def _backward_wide(
         g = load_row(grad_output, columns, width, computing)
         if weight is not None:
             g *= load_row(weight, columns, width, computing)
-        xhat = (load_row(x, columns, width, computing) - center - rest) * r
+        values = load_row(x, columns, width, computing)
+        xhat, _ = _normalized(values, statistics + row, rows, columns < width)
         sum_g += g
-        sum_g_xhat += tl.where(columns < width, g * xhat, 0.0)
-    mean_g = average(sum_g, width)
-    mean_g_xhat = average(sum_g_xhat, width)
+        sum_g_xhat += g * xhat
+    mean_g, mean_g_xhat = two_averages(sum_g, sum_g_xhat, width)
 
     for first in range(0, width, block):
         columns = first + tl.arange(0, block)
         g = load_row(grad_output, columns, width, computing)
         if weight is not None:
             g *= load_row(weight, columns, width, computing)
-        xhat = (load_row(x, columns, width, computing) - center - rest) * r
+        values = load_row(x, columns, width, computing)
+        xhat, r = _normalized(values, statistics + row, rows, columns < width)
         dx = r * (g - mean_g - xhat * mean_g_xhat)
         tl.store(grad_input + row * width + columns, dx, mask=columns < width)
 
@@ -229,9 +242,7 @@ def _parts_of_wide_rows(
     grad_stride: tl.tensor,
     x: tl.tensor,
     x_stride: tl.tensor,
-    mean: tl.tensor,
-    rests: tl.tensor,
-    rstd: tl.tensor,
+    statistics: tl.tensor,
     parts: tl.tensor,
     rows: tl.tensor,
     width: tl.constexpr,
@@ -248,8 +259,8 @@ def _parts_of_wide_rows(
     for row in range(program, rows, programs):
         dy = load_row(grad_output + row * grad_stride, columns, width, computing)
         values = load_row(x + row * x_stride, columns, width, computing)
-        centered = values - tl.load(mean + row) - tl.load(rests + row)
-        grad_weight += dy * (centered * tl.load(rstd + row))
+        xhat, _ = _normalized(values, statistics + row, rows, inside)
+        grad_weight += dy * xhat
         grad_bias += dy
     tl.store(parts + program * width + columns, grad_weight, mask=inside)
     tl.store(parts + (programs + program) * width + columns, grad_bias, mask=inside)
@@ -257,7 +268,7 @@ def _parts_of_wide_rows(
 
 def layer_norm_forward(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     r"""Normalize each row of a matrix, and return what the backward pass needs.
 
     .. math::
@@ -276,8 +287,8 @@ def layer_norm_forward(
         eps: value added to the variance, finite and at least 0.
 
     Returns:
-        y, with the shape and dtype of `x`; the mean and :math:`r` of each row, of shape `(N,)`, in
-        float32, or float64 for a float64 `x`.
+        y, with the shape and dtype of `x`; and the statistics of shape `(3, N)`, in float32, or
+        float64 for a float64 `x`: the mean of each row, what rounding left of it, and :math:`r`.
 
     Raises:
         ImportError: Triton isn't installed.
@@ -288,46 +299,35 @@ def layer_norm_forward(
 
     On a GPU::
 
-        y, mean, rstd = layer_norm_forward(x, weight, bias, 1e-5)
-        grads = layer_norm_backward(grad_output, x, weight, mean, rstd)
+        y, statistics = layer_norm_forward(x, weight, bias, 1e-5)
+        grads = layer_norm_backward(grad_output, x, weight, statistics)
 
     Example:
         >>> x = torch.ones(0, 768)  # without rows, nothing is launched
         >>> [one.shape for one in layer_norm_forward(x, None, None, 1e-5)]
-        [torch.Size([0, 768]), torch.Size([0]), torch.Size([0])]
+        [torch.Size([0, 768]), torch.Size([3, 0])]
     """
     check_rows(x, "layer_norm_forward", weight=weight, bias=bias)
     eps = checked_eps(eps, "layer_norm_forward")
     x, dtype = with_dense_rows(x), computing_dtype(x.dtype)
     rows, width = x.shape
     y = torch.empty(rows, width, dtype=stored_dtype(x.dtype), device=x.device)
-    mean = torch.full((rows,), torch.nan, dtype=dtype, device=x.device)
-    rstd = torch.full_like(mean, torch.nan)
+    statistics = torch.empty(3, rows, dtype=dtype, device=x.device)
     if x.numel() == 0:
-        return y.to(x.dtype), mean, rstd
+        return y.to(x.dtype), statistics.fill_(torch.nan)
     check_launch(x, "layer_norm_forward")
-    block = block_size(width, dtype, ROW_BYTES)
-    run, block = (_forward, block) if block else (_forward_wide, WIDE_BLOCK)
     pointers = (None if one is None else one.contiguous() for one in (weight, bias))
+    block = block_size(width, dtype, ROW_BYTES)
+    run = _forward if block else _forward_wide
+    options = forward_options(block, dtype) if block else {"num_warps": WIDE_WARPS}
+    sizes = (width, triton_dtype(dtype), block or WIDE_BLOCK)
     with on_device_of(x):
-        run[(rows,)](
-            x,
-            x.stride(0),
-            *pointers,
-            y,
-            mean,
-            rstd,
-            eps,
-            width,
-            triton_dtype(dtype),
-            block,
-            num_warps=warps(block),
-        )
-    return y.to(x.dtype), mean, rstd
+        run[(rows,)](x, x.stride(0), *pointers, y, statistics, eps, *sizes, **options)
+    return y.to(x.dtype), statistics
 
 
 def layer_norm_backward(
-    grad_output: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor
+    grad_output: Tensor, x: Tensor, weight: Tensor | None, statistics: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Return the gradients of a loss with respect to x, weight and bias.
 
@@ -348,8 +348,7 @@ def layer_norm_backward(
         grad_output: :math:`\partial \mathcal{L} / \partial y`, with the shape and dtype of `x`.
         x: matrix of shape `(N, H)`, as in `layer_norm_forward`.
         weight: :math:`\gamma`, of shape `(H,)`; ones if None.
-        mean: the mean of each row, as returned by `layer_norm_forward`.
-        rstd: :math:`r` of each row, as returned by `layer_norm_forward`.
+        statistics: of shape `(3, N)`, as returned by `layer_norm_forward`.
 
     Returns:
         The gradient of `x`, in its dtype, and those of weight and bias, of shape `(H,)`, in the
@@ -362,14 +361,14 @@ def layer_norm_backward(
             doesn't run on; its subclass NotImplementedError if `x` is not floating-point.
 
     Example:
-        >>> x, mean = torch.ones(0, 2), torch.ones(0)  # without rows, nothing is launched
-        >>> _, grad_weight, grad_bias = layer_norm_backward(x, x, None, mean, mean)
+        >>> x, statistics = torch.ones(0, 2), torch.ones(3, 0)  # without rows, nothing is launched
+        >>> _, grad_weight, grad_bias = layer_norm_backward(x, x, None, statistics)
         >>> grad_weight
         tensor([0., 0.])
     """
     check_rows(x, "layer_norm_backward", weight=weight)
     check_gradient(grad_output, x, "layer_norm_backward")
-    check_saved(x, "layer_norm_backward", mean=mean, rstd=rstd)
+    check_saved(x, "layer_norm_backward", (3, len(x)), statistics=statistics)
     parameter = x if weight is None else weight
     grad_input = torch.empty(x.shape, dtype=stored_dtype(x.dtype), device=x.device)
     if x.numel() == 0:
@@ -378,35 +377,32 @@ def layer_norm_backward(
     check_launch(x, "layer_norm_backward")
     given = (with_dense_rows(grad_output), with_dense_rows(x), weight)
     with on_device_of(x):
-        parts = _first_stage(*given, mean.contiguous(), rstd.contiguous(), grad_input)
+        parts = _first_stage(*given, statistics.contiguous(), grad_input)
         grad_weight, grad_bias = add_parts(parts, parameter.dtype)
     return grad_input.to(x.dtype), grad_weight, grad_bias
 
 
 def _first_stage(
-    grad_output: Tensor,
-    x: Tensor,
-    weight: Tensor | None,
-    mean: Tensor,
-    rstd: Tensor,
-    grad_input: Tensor,
+    grad_output: Tensor, x: Tensor, weight: Tensor | None, statistics: Tensor, grad_input: Tensor
 ) -> Tensor:
     """Fill `grad_input`, and return the sums for weight and bias over the rows of each program."""
     (rows, width), dtype = x.shape, computing_dtype(x.dtype)
     weight = None if weight is None else weight.contiguous()
     strided = (grad_output, grad_output.stride(0), x, x.stride(0))
-    block = block_size(width, dtype, BACKWARD_ROW_BYTES)
-    options: dict[str, Any] = {"num_warps": warps(block or WIDE_BLOCK)}
-    programs = programs_for(x, options["num_warps"])
+    block = block_size(width, dtype, ROW_BYTES)
+    warps = backward_warps(block) if block else WIDE_WARPS
+    programs = programs_for(x, warps)
     parts = torch.empty(2, programs, width, dtype=dtype, device=x.device)
+    given = (*strided, weight, statistics, grad_input)
     sizes = (width, triton_dtype(dtype), block or WIDE_BLOCK)
-    if block:
-        _backward[(programs,)](
-            *strided, weight, mean, rstd, grad_input, parts, rows, *sizes, **options
-        )
+    if block_size(width, dtype, BACKWARD_ROW_BYTES):
+        stages = 1 + rows_ahead(block, x.dtype)
+        _backward[(programs,)](*given, parts, rows, *sizes, stages, num_warps=warps)
         return parts
-    rests = torch.empty_like(mean)
-    _backward_wide[(rows,)](*strided, weight, mean, rstd, grad_input, rests, *sizes, **options)
-    grid = (-(-width // WIDE_BLOCK), programs)
-    _parts_of_wide_rows[grid](*strided, mean, rests, rstd, parts, rows, *sizes, **options)
+    if block:
+        _backward[(rows,)](*given, None, rows, *sizes, 1, num_warps=warps)
+    else:
+        _backward_wide[(rows,)](*given, rows, *sizes, num_warps=warps)
+    sizes, grid = (*sizes[:2], WIDE_BLOCK), (-(-width // WIDE_BLOCK), programs)
+    _parts_of_wide_rows[grid](*strided, statistics, parts, rows, *sizes, num_warps=WIDE_WARPS)
     return parts

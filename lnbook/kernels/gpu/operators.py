@@ -48,14 +48,11 @@ def layer_norm_forward(
     bias: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return y, and the statistics of shape `(3, rows)`: mean, its rounding error, and r.
-
-    The backward kernel computes the rounding error again, so it's 0 here.
-    """
-    y, mean, rstd = gpu.layer_norm_forward(
+    """Return y, and the statistics of shape `(3, rows)`: mean, its rounding error, and r."""
+    y, statistics = gpu.layer_norm_forward(
         _as_rows(input, normalized_shape), _as_vector(weight), _as_vector(bias), eps
     )
-    return y.view(input.shape), torch.stack((mean, torch.zeros_like(mean), rstd))
+    return y.view(input.shape), statistics
 
 
 def layer_norm_backward(
@@ -68,13 +65,11 @@ def layer_norm_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of input, weight and bias, the last two in the statistics' dtype."""
     del eps  # r already includes it
-    mean, _, rstd = statistics.unbind()
     grad_input, *parameters = gpu.layer_norm_backward(
         _as_rows(grad_output, normalized_shape),
         _as_rows(input, normalized_shape),
         _as_vector(weight, computing_dtype(input.dtype)),
-        mean,
-        rstd,
+        statistics,
     )
     grad_weight, grad_bias = (
         one.view(tuple(normalized_shape)).to(statistics.dtype) for one in parameters

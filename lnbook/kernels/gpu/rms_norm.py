@@ -6,8 +6,6 @@ Notation: :math:`H` is the width of a row, :math:`r = (\overline{x^2} + \epsilon
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -17,18 +15,21 @@ from lnbook.kernels.gpu._launch import (
     BACKWARD_ROW_BYTES,
     ROW_BYTES,
     WIDE_BLOCK,
+    WIDE_WARPS,
+    backward_warps,
     block_size,
     check_gradient,
     check_launch,
     check_rows,
     check_saved,
+    forward_options,
     kernel,
     on_device_of,
     programs_for,
+    rows_ahead,
     stored_dtype,
     tl,
     triton_dtype,
-    warps,
     with_dense_rows,
 )
 from lnbook.kernels.gpu._parts import add_parts, average, inverse_root, load_row
@@ -103,8 +104,9 @@ def _backward(
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
+    stages: tl.constexpr,
 ) -> None:
-    """Write dx for some rows, and those rows' sum for the gradient of the weight."""
+    """Write dx for some rows, and, if there are `parts`, those rows' sum for the weight."""
     program = tl.program_id(0).to(tl.int64)
     programs = tl.num_programs(0)
     columns = tl.arange(0, block)
@@ -113,15 +115,17 @@ def _backward(
     if weight is not None:
         gamma = load_row(weight, columns, width, computing)
     grad_weight = tl.zeros((block,), computing)
-    for row in range(program, rows, programs):
+    for row in tl.range(program, rows, programs, num_stages=stages):
         dy = load_row(grad_output + row * grad_stride, columns, width, computing)
         r = tl.load(rstd + row)
         xhat = load_row(x + row * x_stride, columns, width, computing) * r
         g = gamma * dy
         dx = r * (g - xhat * average(g * xhat, width))
         tl.store(grad_input + row * width + columns, dx, mask=inside)
-        grad_weight += dy * xhat
-    tl.store(parts + program * width + columns, grad_weight, mask=inside)
+        if parts is not None:
+            grad_weight += dy * xhat
+    if parts is not None:
+        tl.store(parts + program * width + columns, grad_weight, mask=inside)
 
 
 @kernel
@@ -227,16 +231,17 @@ def rms_norm_forward(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tens
     x, dtype = with_dense_rows(x), computing_dtype(x.dtype)
     rows, width = x.shape
     y = torch.empty(rows, width, dtype=stored_dtype(x.dtype), device=x.device)
-    rstd = torch.full((rows,), torch.nan, dtype=dtype, device=x.device)
+    rstd = torch.empty(rows, dtype=dtype, device=x.device)
     if x.numel() == 0:
-        return y.to(x.dtype), rstd
+        return y.to(x.dtype), rstd.fill_(torch.nan)
     check_launch(x, "rms_norm_forward")
     weight = None if weight is None else weight.contiguous()
     block = block_size(width, dtype, ROW_BYTES)
-    run, block = (_forward, block) if block else (_forward_wide, WIDE_BLOCK)
-    sizes = (width, triton_dtype(dtype), block)
+    run = _forward if block else _forward_wide
+    options = forward_options(block, dtype) if block else {"num_warps": WIDE_WARPS}
+    sizes = (width, triton_dtype(dtype), block or WIDE_BLOCK)
     with on_device_of(x):
-        run[(rows,)](x, x.stride(0), weight, y, rstd, eps, *sizes, num_warps=warps(block))
+        run[(rows,)](x, x.stride(0), weight, y, rstd, eps, *sizes, **options)
     return y.to(x.dtype), rstd
 
 
@@ -280,7 +285,7 @@ def rms_norm_backward(
     """
     check_rows(x, "rms_norm_backward", weight=weight)
     check_gradient(grad_output, x, "rms_norm_backward")
-    check_saved(x, "rms_norm_backward", rstd=rstd)
+    check_saved(x, "rms_norm_backward", (len(x),), rstd=rstd)
     parameter = x if weight is None else weight
     grad_input = torch.empty(x.shape, dtype=stored_dtype(x.dtype), device=x.device)
     if x.numel() == 0:
@@ -301,15 +306,20 @@ def _first_stage(
     (rows, width), dtype = x.shape, computing_dtype(x.dtype)
     weight = None if weight is None else weight.contiguous()
     strided = (grad_output, grad_output.stride(0), x, x.stride(0))
-    block = block_size(width, dtype, BACKWARD_ROW_BYTES)
-    options: dict[str, Any] = {"num_warps": warps(block or WIDE_BLOCK)}
-    programs = programs_for(x, options["num_warps"])
+    block = block_size(width, dtype, ROW_BYTES)
+    warps = backward_warps(block) if block else WIDE_WARPS
+    programs = programs_for(x, warps)
     parts = torch.empty(1, programs, width, dtype=dtype, device=x.device)
+    given = (*strided, weight, rstd, grad_input)
     sizes = (width, triton_dtype(dtype), block or WIDE_BLOCK)
-    if block:
-        _backward[(programs,)](*strided, weight, rstd, grad_input, parts, rows, *sizes, **options)
+    if block_size(width, dtype, BACKWARD_ROW_BYTES):
+        stages = 1 + rows_ahead(block, x.dtype)
+        _backward[(programs,)](*given, parts, rows, *sizes, stages, num_warps=warps)
         return parts
-    _backward_wide[(rows,)](*strided, weight, rstd, grad_input, *sizes, **options)
-    grid = (-(-width // WIDE_BLOCK), programs)
-    _parts_of_wide_rows[grid](*strided, rstd, parts, rows, *sizes, **options)
+    if block:
+        _backward[(rows,)](*given, None, rows, *sizes, 1, num_warps=warps)
+    else:
+        _backward_wide[(rows,)](*given, *sizes, num_warps=warps)
+    sizes, grid = (*sizes[:2], WIDE_BLOCK), (-(-width // WIDE_BLOCK), programs)
+    _parts_of_wide_rows[grid](*strided, rstd, parts, rows, *sizes, num_warps=WIDE_WARPS)
     return parts

@@ -167,6 +167,7 @@ REFUSED: list[tuple[Callable[..., Figure], tuple[Any, ...], str]] = [
     (recipes.gains_over_training, (RUNS[0], {"a": GAINS[0]}), r"\(S, 3\), but got \(3,\)"),
     (recipes.gains_over_training, (RUNS[0], {"a": [[1.0]]}), r"\(S, 3\), but got \(1, 1\)"),
     (gpu_kernel.careless_scale, ([2, 3], [1.0]), r"as scales, but got \(2,\) and \(1,\)"),
+    (gpu_kernel.bandwidth, ({},), "at least one panel, but got none"),
     (gpu_kernel.programs, (2, 5, 4), "a block of at least 5, but got 4"),
     (gpu_kernel.two_stages, (2, 4, 3, 2), "1 to 2 programs, but got 3"),
     (gpu_kernel.two_stages, (9, 4, 7, 2), "1 to 6 programs, but got 7"),

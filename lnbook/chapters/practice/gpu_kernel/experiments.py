@@ -9,8 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -21,14 +20,14 @@ from lnbook.kernels.gpu._launch import is_interpreted, kernel, tl, triton
 
 __all__ = [
     "NoTritonError",
+    "bandwidths",
     "careless_scale",
     "compiled_accesses",
-    "gpu_times",
-    "read_record",
     "require_triton",
 ]
 
-RECORD = "practice/gpu_kernel/norms"
+# What the record calls each implementation.
+IMPLEMENTATIONS = {"PyTorch": "native", "torch.compile": "compiled", "lnbook": "Triton"}
 
 
 class NoTritonError(ImportError):
@@ -117,11 +116,11 @@ def careless_scale(widths: Sequence[int], mean: float, deviation: float) -> NDAr
 # how many bytes.
 COMPILE = """
 import json, re, sys
-import triton, triton.language as tl
+import torch, triton, triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from lnbook.kernels.gpu import layer_norm
-from lnbook.kernels.gpu._launch import warps
+from lnbook.kernels.gpu._launch import forward_options
 
 kernel, width = layer_norm._forward, int(sys.argv[1])
 names = kernel.arg_names
@@ -135,10 +134,10 @@ source = ASTSource(
     constexprs={index[n]: value for n, value in constants.items()},
     attrs={index[n]: [["tt.divisibility", 16]] for n in names if n not in constants},
 )
-options = {"num_warps": warps(width)}
+options = forward_options(width, torch.float32)
 made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
 vectors = re.findall(r"\\b(ld|st)\\.global\\.v4\\.b32", made.asm["ptx"])
-threads = 32 * warps(width)
+threads = 32 * options["num_warps"]
 print(json.dumps({"loads": vectors.count("ld"), "stores": vectors.count("st"), "threads": threads}))
 """
 
@@ -181,21 +180,10 @@ def compiled_accesses(width: int) -> dict[str, int]:
     return counts
 
 
-def read_record() -> measurements.Record | None:
-    """Return the times recorded on a GPU, or None if there are none.
-
-    Example:
-        >>> record = read_record()
-        >>> record is None or len(record.measurements) > 10
-        True
-    """
-    return measurements.read(RECORD) if RECORD in measurements.names() else None
-
-
-def gpu_times(
+def bandwidths(
     record: measurements.Record, norm: str, passes: str, dtype: str
-) -> dict[int, tuple[float, float, float]]:
-    """Return what a record says about the Triton kernel for one norm and pass, for each width.
+) -> dict[str, dict[int, float]]:
+    """Return how close each implementation comes to moving its arrays as fast as a copy would.
 
     Args:
         record: measured by `benchmarks.practice.gpu_kernel.norms`.
@@ -204,26 +192,25 @@ def gpu_times(
         dtype: for example "bfloat16".
 
     Returns:
-        For each width, its time as a multiple of PyTorch's and of `torch.compile`'s, and the
-        fraction of a copy's bandwidth that it reaches.
+        For each implementation that was measured, and each width, the fraction of a copy's
+        bandwidth. It counts the arrays that the pass has to move: two forward, three backward.
 
     Example:
         >>> ways = {"native": 2.0, "compiled": 1.25, "Triton": 1.0, "copy": 0.9}
         >>> timings = [{"name": name, "milliseconds": ms} for name, ms in ways.items()]
         >>> what = {"norm": "RMSNorm", "passes": "forward", "dtype": "float32", "arrays": 2}
         >>> made = measurements.Record({}, [what | {"shape": [4, 256], "timings": timings}])
-        >>> gpu_times(made, "RMSNorm", "forward", "float32")
-        {256: (0.5, 0.8, 0.9)}
+        >>> bandwidths(made, "RMSNorm", "forward", "float32")
+        {'PyTorch': {256: 0.45}, 'torch.compile': {256: 0.72}, 'lnbook': {256: 0.9}}
     """
     wanted = {"norm": norm, "passes": passes, "dtype": dtype}
-    found = {}
+    found: dict[str, dict[int, float]] = {name: {} for name in IMPLEMENTATIONS}
     for measurement in record.measurements:
         if all(measurement[key] == value for key, value in wanted.items()):
-            found[int(measurement["shape"][1])] = _ratios(measurement)
-    return found
-
-
-def _ratios(measurement: Mapping[str, Any]) -> tuple[float, float, float]:
-    took = {timing["name"]: timing["milliseconds"] for timing in measurement["timings"]}
-    ours, copies = took["Triton"], measurement["arrays"] / 2
-    return ours / took["native"], ours / took["compiled"], copies * took["copy"] / ours
+            took = {timing["name"]: timing["milliseconds"] for timing in measurement["timings"]}
+            copies = measurement["arrays"] / 2
+            for name, measured in IMPLEMENTATIONS.items():
+                if measured in took:
+                    width = int(measurement["shape"][1])
+                    found[name][width] = copies * took["copy"] / took[measured]
+    return {name: fractions for name, fractions in found.items() if fractions}

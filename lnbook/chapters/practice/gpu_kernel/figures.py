@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,9 +12,9 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from numpy.typing import ArrayLike
 
 from lnbook.chapters.shared.drawing import arrow
-from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH
+from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_style
 
-__all__ = ["careless_scale", "programs", "two_stages"]
+__all__ = ["bandwidth", "careless_scale", "programs", "two_stages"]
 
 SERIES = ("first", "second", "third", "fourth", "fifth", "sixth")
 HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---")
@@ -55,6 +57,47 @@ def careless_scale(widths: ArrayLike, scales: ArrayLike) -> Figure:
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.grid()
     figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def bandwidth(panels: Mapping[str, Mapping[str, Mapping[int, float]]]) -> Figure:
+    """Draw how close each implementation comes to the bandwidth of a copy, by the width of a row.
+
+    Args:
+        panels: a title for each panel; for each implementation in it, the fraction of a copy's
+            bandwidth at each width.
+
+    Returns:
+        Panels side by side, with a line per implementation, and a line at 1.
+
+    Raises:
+        ValueError: there are no panels.
+
+    Example:
+        >>> figure = bandwidth({"forward": {"ours": {256: 0.5, 512: 0.9}}})
+        >>> figure.axes[0].lines[1].get_ydata().tolist()
+        [0.5, 0.9]
+    """
+    if not panels:
+        raise ValueError("bandwidth: expected at least one panel, but got none")
+    figure = Figure(figsize=(WIDTH, 3.3))
+    every = figure.subplots(
+        1, len(panels), sharex=True, sharey=True, squeeze=False, gridspec_kw={"wspace": 0.08}
+    )[0]
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    for axes, (title, lines) in zip(every, panels.items(), strict=True):
+        axes.axhline(1.0, color=MUTED, linewidth=1.2, linestyle=":")
+        for name, fractions in lines.items():
+            style = line_style(names.index(name))
+            axes.plot(list(fractions), list(fractions.values()), **style, label=name)
+        axes.set(title=title, xscale="log", ylim=(0.0, 1.08))
+        axes.xaxis.set_major_locator(FixedLocator([256, 1024, 4096, 16384]))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.grid()
+    every[0].set_ylabel("fraction of a copy's bandwidth")
+    figure.supxlabel("width of a row", fontsize=11)
+    figure.legend(*every[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 

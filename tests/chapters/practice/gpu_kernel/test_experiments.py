@@ -69,14 +69,7 @@ def test_a_width_whose_accesses_are_not_counted(width) -> None:
         experiments.compiled_accesses(width)
 
 
-def test_without_a_record_there_is_none(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(measurements, "FOLDER", tmp_path)
-    assert experiments.read_record() is None
-    measurements.write(experiments.RECORD, [{"norm": "LayerNorm"}])
-    assert experiments.read_record().measurements == [{"norm": "LayerNorm"}]
-
-
-def test_times_are_found_by_norm_pass_and_dtype() -> None:
+def test_bandwidths_are_found_by_norm_pass_and_dtype() -> None:
     def measured(norm, passes, width, dtype, ours):
         ways = {"native": 4.0, "compiled": 3.0, "Triton": ours, "copy": 1.0}
         return {
@@ -98,5 +91,15 @@ def test_times_are_found_by_norm_pass_and_dtype() -> None:
             measured("LayerNorm", "backward", 256, "bfloat16", 9.0),
         ],
     )
-    found = experiments.gpu_times(record, "LayerNorm", "backward", "float32")
-    assert found == {256: (0.5, 2 / 3, 0.75), 512: (0.375, 0.5, 1.0)}
+    found = experiments.bandwidths(record, "LayerNorm", "backward", "float32")
+    assert found == {
+        "PyTorch": {256: 0.375, 512: 0.375},
+        "torch.compile": {256: 0.5, 512: 0.5},
+        "lnbook": {256: 0.75, 512: 1.0},
+    }
+    for measurement in record.measurements:
+        del measurement["timings"][1]
+    assert list(experiments.bandwidths(record, "LayerNorm", "backward", "float32")) == [
+        "PyTorch",
+        "lnbook",
+    ]
