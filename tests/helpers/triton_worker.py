@@ -120,7 +120,8 @@ def compiled(module, kernel, types, constants, options, architecture):
 
     Returns:
         The PTX (assembly) instructions that load from global memory; the bytes of stack per
-        thread, which are used when registers run out; and the approximate instructions.
+        thread, which are used when registers run out; the approximate instructions; and the bytes
+        of shared memory per program.
     """
     import importlib
 
@@ -148,10 +149,11 @@ def compiled(module, kernel, types, constants, options, architecture):
         },
     )
     target = GPUTarget("cuda", architecture, 32)
-    assembly = triton.compile(source, target=target, options=options).asm
+    made = triton.compile(source, target=target, options=options)
+    assembly = made.asm
     loads = re.findall(r"\bld\.global\S*", assembly["ptx"])
     approximate = re.findall(r"\b(?:div\.full|\w+\.approx)\S*", assembly["ptx"])
-    return loads, _stack_bytes(assembly["cubin"]), approximate
+    return loads, _stack_bytes(assembly["cubin"]), approximate, made.metadata.shared
 
 
 def _stack_bytes(program):

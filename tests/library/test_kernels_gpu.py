@@ -20,10 +20,9 @@ from lnbook.kernels.gpu._launch import (
     BACKWARD_ROW_BYTES,
     ROW_BYTES,
     WIDE_WARPS,
-    backward_warps,
+    backward_options,
     block_size,
     forward_options,
-    rows_ahead,
 )
 from lnbook.layers import LayerNorm, RMSNorm
 from tests.helpers import triton_worker
@@ -143,7 +142,17 @@ def test_a_row_may_fit_forward_and_not_backward(interpreted):
     width = BACKWARD_ROW_BYTES // 8 + 1  # a float64 has 8 bytes
     assert block_size(width, torch.float64, ROW_BYTES)
     assert not block_size(width, torch.float64, BACKWARD_ROW_BYTES)
-    x, weight, bias, grad = random_case(2, width)
+    x, *parameters, grad = random_case(6, width)
+    for weight, bias in (parameters, (None, None)):
+        results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
+        check_layer_norm(results, x, weight, bias, grad)
+        check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
+
+
+@needs_triton
+def test_sums_of_upstream_gradients_with_a_mean_stay_exact(interpreted):
+    x, weight, bias, grad = random_case(2, 8192, torch.float32)
+    grad += 3.0
     results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
     check_layer_norm(results, x, weight, bias, grad)
     check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
@@ -360,8 +369,9 @@ def compiled(worker, module, kernel, more, dtype, width, block, architecture):
     if kernel == "_forward":
         options = forward_options(block, getattr(torch, computing))
     if kernel == "_backward":
-        options = {"num_warps": backward_warps(block)}
-        more = {"stages": 1 + rows_ahead(block, dtype), **more}
+        stages, warps = backward_options(block, dtype)
+        options = {"num_warps": warps}
+        more = {"stages": stages, **more}
     types = dict.fromkeys(POINTERS, f"*{TRITON[dtype]}")
     types |= dict.fromkeys(COMPUTED, "*fp64" if computing == "float64" else "*fp32")
     types |= dict.fromkeys(("x_stride", "grad_stride", "rows"), "i32")
@@ -387,7 +397,7 @@ def test_the_largest_block_compiles_and_stays_in_registers(
     width = limit // (8 if dtype == torch.float64 else 4)
     block = block_size(width, torch.promote_types(dtype, torch.float32), limit)
     assert block == width
-    _, stack, _ = compiled(compiling, module, kernel, more, dtype, width, block, architecture)
+    _, stack, *_ = compiled(compiling, module, kernel, more, dtype, width, block, architecture)
     assert stack <= 16  # bytes per thread; a block twice as large needs hundreds
 
 
@@ -403,8 +413,21 @@ def test_a_single_row_compiles(compiling, module, kernel, more):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("module", "kernel", "more"), WIDE_KERNELS)
 def test_the_kernels_for_wide_rows_compile(compiling, module, kernel, more, dtype):
-    _, stack, _ = compiled(compiling, module, kernel, more, dtype, 40000, 4096, 90)
+    _, stack, *_ = compiled(compiling, module, kernel, more, dtype, 40000, 4096, 90)
     assert stack == 0
+
+
+@needs_triton
+@pytest.mark.parametrize("module", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize(
+    ("dtype", "width"),
+    [(torch.bfloat16, 4100), (torch.bfloat16, 8188), (torch.float32, 2050), (torch.float32, 4094)],
+)
+def test_rows_read_ahead_fit_in_the_shared_memory_of_any_gpu(compiling, module, dtype, width):
+    """Consumer GPUs allow 99 KiB per program. These widths need the most: they don't fill 16 B."""
+    block = block_size(width, torch.float32, BACKWARD_ROW_BYTES)
+    *_, shared = compiled(compiling, module, "_backward", {}, dtype, width, block, 86)
+    assert 2 * 2 * width * dtype.itemsize <= shared <= 99 * 1024
 
 
 @needs_triton
@@ -427,7 +450,7 @@ def test_each_element_is_loaded_once(compiling, weight, bias):
 def test_nothing_is_approximated(compiling, module, kernel, more):
     """In float32, `/` and `tl.sqrt` would approximate: a constant row wouldn't give exactly 0."""
     block = 1024 if (module, kernel, more) in KERNELS else 256
-    *_, approximate = compiled(compiling, module, kernel, more, torch.float32, 1000, block, 90)
+    *_, approximate, _ = compiled(compiling, module, kernel, more, torch.float32, 1000, block, 90)
     assert approximate == []
 
 
@@ -437,7 +460,7 @@ def test_the_second_stage_compiles(compiling, count):
     types = dict.fromkeys(("parts", "first_sum", "second_sum"), "*fp32") | {"count": "i32"}
     constants = {"width": 1000, "tile_rows": 128, "tile_columns": 16}
     constants |= {"second_sum": None} if count == 1 else {}
-    _, stack, _ = compiling(
+    _, stack, *_ = compiling(
         triton_worker.compiled, "_parts", "_second_stage", types, constants, {}, 90
     )
     assert stack == 0

@@ -1,6 +1,7 @@
 """LayerNorm and RMSNorm as GPU kernels, written in Triton.
 
-Each program normalizes one row, which is read once, stays in registers, and is written once. The
+Each program normalizes one row, which is read once, stays in registers if it fits, and is written
+once. The
 gradients of the weight and the bias are sums over all rows, so they're added up in two stages: each
 program adds up its own rows, then a second kernel adds up their sums.
 

@@ -25,15 +25,20 @@ __all__ = ["kernel", "tl", "triton"]
 
 # Registers for one array of a row: 64 KiB, a quarter of what a GPU's multiprocessor has.
 ROW_BYTES = 65536
-# The backward pass keeps five arrays in registers: x, dy, the weight, and two sums.
+# Up to this size, the backward pass also keeps the two sums in registers, beside x, dy and the
+# weight.
 BACKWARD_ROW_BYTES = 32768
-# How many columns to process at a time if a row is wider than that, and by how many warps.
+# How many columns a loop over a row, or a kernel that only adds up parameter gradients, processes
+# at a time, and by how many warps.
 WIDE_BLOCK = 4096
 WIDE_WARPS = 16
-# How much of one array of a row each thread has in the forward pass: the more it has, the fewer
-# warps have to wait for each other when they add up the row.
+# How much of one array of a row each thread has in the forward pass, up to this many warps: the
+# more it has, the fewer warps have to wait for each other when they add up the row.
 THREAD_BYTES = 128
-# From this block size on, the backward pass reads rows ahead, if their bytes fit in shared memory.
+FORWARD_WARPS = 8
+# From this block size on, the backward pass reads two rows of x and dy ahead, if they take at most
+# 16 KiB each. With what Triton needs to rearrange them, that's up to 80 KiB of shared memory;
+# consumer GPUs allow 99 KiB per program.
 AHEAD_BLOCK = 4096
 AHEAD_ROW_BYTES = 16384
 # How many rows and columns a program in the second stage adds up at a time. The fewer columns,
@@ -93,21 +98,20 @@ def check_launch(x: Tensor, function: str) -> None:
         )
 
 
-def check_saved(x: Tensor, function: str, shape: tuple[int, ...], **saved: Any) -> None:
-    """Raise unless the `saved` statistics of the rows of `x` have this shape.
+def check_saved(value: Any, name: str, x: Tensor, shape: tuple[int, ...], function: str) -> None:
+    """Raise unless the saved statistics of the rows of `x` have this shape, and its device.
 
     Raises:
-        TypeError: they are not a tensor.
-        RuntimeError: their shape, dtype or device is wrong.
+        TypeError: the value is not a tensor.
+        RuntimeError: its shape, dtype or device is wrong.
     """
     dtype = computing_dtype(x.dtype)
-    for name, value in saved.items():
-        check_tensor(value, name, function)
-        if tuple(value.shape) != shape or value.dtype != dtype or value.device != x.device:
-            raise RuntimeError(
-                f"{function}: expected {name} to have shape {shape} and dtype {dtype} on "
-                f"{x.device}, but got {tuple(value.shape)}, {value.dtype} on {value.device}"
-            )
+    check_tensor(value, name, function)
+    if tuple(value.shape) != shape or value.dtype != dtype or value.device != x.device:
+        raise RuntimeError(
+            f"{function}: expected {name} to have shape {shape} and dtype {dtype} on {x.device}, "
+            f"but got {tuple(value.shape)}, {value.dtype} on {value.device}"
+        )
 
 
 def check_gradient(grad_output: Any, x: Tensor, function: str) -> None:
@@ -165,7 +169,7 @@ def forward_options(block: int, dtype: torch.dtype) -> dict[str, int]:
     """Return how many groups of 32 threads normalize a row, and how many registers they may use.
 
     A multiprocessor has room for two programs with the largest block, if a thread uses at most 128
-    of its 65536 registers.
+    of its 65536 registers. (For odd widths in 16 bits, the compiler then spills some.)
 
     Args:
         block: the size of a row's block.
@@ -178,39 +182,35 @@ def forward_options(block: int, dtype: torch.dtype) -> dict[str, int]:
         {'num_warps': 8, 'maxnreg': 128}
     """
     row_bytes = block * dtype.itemsize
-    warps = {"num_warps": min(max(row_bytes // (32 * THREAD_BYTES), 1), 8)}
-    return warps | ({"maxnreg": 128} if row_bytes == ROW_BYTES else {})
+    warps = {"num_warps": min(max(row_bytes // (32 * THREAD_BYTES), 1), FORWARD_WARPS)}
+    largest = row_bytes == ROW_BYTES and torch.version.hip is None  # only CUDA has this option
+    return warps | ({"maxnreg": 128} if largest else {})
 
 
-def backward_warps(block: int) -> int:
-    """Return how many groups of 32 threads share a row backward: 8 elements or more per thread.
+def backward_options(block: int, dtype: torch.dtype) -> tuple[int, int]:
+    """Return how many stages and warps the backward pass has for a row in registers.
 
-    Example:
-        >>> [backward_warps(block) for block in (64, 1024, 4096, 16384)]
-        [1, 4, 16, 16]
-    """
-    return min(max(block // 256, 1), 16)
-
-
-def rows_ahead(block: int, dtype: torch.dtype) -> int:
-    """Return how many rows the backward pass reads before it needs them.
+    With three stages, it reads two rows ahead. (Triton does that only for rows that it can load at
+    least four bytes at a time.) With up to 16 warps, each thread has at least 8 elements.
 
     Args:
         block: the size of a row's block.
         dtype: the dtype of `x`.
 
     Example:
-        >>> [rows_ahead(block, torch.bfloat16) for block in (2048, 4096, 8192, 16384)]
-        [0, 2, 2, 0]
+        >>> [backward_options(block, torch.bfloat16) for block in (64, 1024, 4096, 16384)]
+        [(1, 1), (1, 4), (3, 16), (1, 16)]
     """
-    return 2 if block >= AHEAD_BLOCK and block * dtype.itemsize <= AHEAD_ROW_BYTES else 0
+    ahead = block >= AHEAD_BLOCK and block * dtype.itemsize <= AHEAD_ROW_BYTES
+    return 3 if ahead else 1, min(max(block // 256, 1), 16)
 
 
 def programs_for(x: Tensor, num_warps: int) -> int:
     """Return how many programs share the rows of the backward pass.
 
     There are few enough that each has several rows, which keeps the second stage small, but enough
-    to keep every multiprocessor busy with 32 warps.
+    for every multiprocessor to have 32 warps, though large blocks may leave room for only 16 at a
+    time.
     """
     if x.device.type != "cuda":
         return min(len(x), INTERPRETED_PROGRAMS)

@@ -5,9 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lnbook.kernels.gpu._launch import INTERPRETED_TILE, TILE, kernel, stored_dtype, tl
+from lnbook.kernels.gpu._launch import (
+    INTERPRETED_TILE,
+    TILE,
+    is_interpreted,
+    kernel,
+    stored_dtype,
+    tl,
+)
 
 __all__ = ["add_parts", "average", "inverse_root", "load_row", "two_averages"]
+
+_INTERPRETED = None if tl is None else tl.constexpr(is_interpreted())
 
 
 @kernel
@@ -29,9 +38,14 @@ def average(values: tl.tensor, width: tl.constexpr) -> tl.tensor:
 
 
 @kernel
-def two_averages(first: tl.tensor, second: tl.tensor, width: tl.constexpr) -> tl.tensor:
+def two_averages(
+    first: tl.tensor, second: tl.tensor, width: tl.constexpr
+) -> tuple[tl.tensor, tl.tensor]:
     """Return the means of two such blocks, added up as pairs, so that warps wait only once."""
-    first_sum, second_sum = tl.split(tl.sum(tl.join(first, second), axis=0))
+    if _INTERPRETED:  # NumPy would add up the pairs one after the other, which is less accurate
+        first_sum, second_sum = tl.sum(first), tl.sum(second)
+    else:
+        first_sum, second_sum = tl.split(tl.sum(tl.join(first, second), axis=0))
     return _divided(first_sum, width), _divided(second_sum, width)
 
 
@@ -64,7 +78,7 @@ def _add_columns(
     total = tl.zeros((tile_rows, columns.shape[0]), parts.dtype.element_ty)
     for first in range(0, count, tile_rows):
         rows = first + tl.arange(0, tile_rows)
-        places = parts + rows[:, None] * width + columns[None, :]
+        places = parts + rows[:, None].to(tl.int64) * width + columns[None, :]
         mask = (rows[:, None] < count) & inside[None, :]
         total += tl.load(places, mask=mask, other=0.0)
     return tl.sum(total, axis=0)
@@ -86,7 +100,8 @@ def _second_stage(
     total = _add_columns(parts, count, columns, width, tile_rows)
     tl.store(first_sum + columns, total, mask=inside)
     if second_sum is not None:
-        total = _add_columns(parts + count * width, count, columns, width, tile_rows)
+        second_parts = parts + tl.cast(count, tl.int64) * width
+        total = _add_columns(second_parts, count, columns, width, tile_rows)
         tl.store(second_sum + columns, total, mask=inside)
 
 

@@ -3,8 +3,8 @@ r"""LayerNorm in Triton: one program per row forward, several rows per program b
 Notation: :math:`H` is the width of a row, :math:`r = (\sigma^2 + \epsilon)^{-1/2}`, and
 :math:`\hat{x} = r (x - \mu)`. Every kernel centers a row twice, as `lnbook.functional.layer_norm`
 does, so rows with a large mean keep their digits and constant rows become exactly 0. The forward
-pass saves three numbers per row: the mean, what rounding left of it (the mean of the centered row),
-and :math:`r`.
+pass saves three numbers per row: the mean, its rounding error (the mean of the centered row), and
+:math:`r`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lnbook.kernels.gpu._launch import (
     ROW_BYTES,
     WIDE_BLOCK,
     WIDE_WARPS,
-    backward_warps,
+    backward_options,
     block_size,
     check_gradient,
     check_launch,
@@ -29,7 +29,6 @@ from lnbook.kernels.gpu._launch import (
     kernel,
     on_device_of,
     programs_for,
-    rows_ahead,
     stored_dtype,
     tl,
     triton_dtype,
@@ -59,12 +58,10 @@ def _scale_and_shift(
 
 @kernel
 def _save(statistics: tl.tensor, mean: tl.tensor, rest: tl.tensor, r: tl.tensor) -> None:
-    rows = tl.num_programs(0)
+    rows = tl.num_programs(0).to(tl.int64)  # the grid has one program per row
     tl.store(statistics, mean)
-    statistics += rows
-    tl.store(statistics, rest)
-    statistics += rows
-    tl.store(statistics, r)
+    tl.store(statistics + rows, rest)
+    tl.store(statistics + 2 * rows, r)
 
 
 @kernel
@@ -141,7 +138,7 @@ def _forward_wide(
 @kernel
 def _normalized(
     values: tl.tensor, statistics: tl.tensor, rows: tl.tensor, inside: tl.tensor
-) -> tl.tensor:
+) -> tuple[tl.tensor, tl.tensor]:
     """Return xhat of a row from its saved statistics, with 0 outside the row, and r."""
     mean = tl.load(statistics)
     statistics += rows
@@ -203,13 +200,12 @@ def _backward_wide(
     weight: tl.tensor,
     statistics: tl.tensor,
     grad_input: tl.tensor,
-    rows: tl.tensor,
     width: tl.constexpr,
     computing: tl.constexpr,
     block: tl.constexpr,
 ) -> None:
     """Write the gradient of one row that doesn't fit in the registers, in two sweeps."""
-    row = tl.program_id(0).to(tl.int64)
+    row, rows = tl.program_id(0).to(tl.int64), tl.num_programs(0)
     grad_output += row * grad_stride
     x += row * x_stride
     sum_g = tl.zeros((block,), computing)
@@ -288,7 +284,7 @@ def layer_norm_forward(
 
     Returns:
         y, with the shape and dtype of `x`; and the statistics of shape `(3, N)`, in float32, or
-        float64 for a float64 `x`: the mean of each row, what rounding left of it, and :math:`r`.
+        float64 for a float64 `x`: the mean of each row, its rounding error, and :math:`r`.
 
     Raises:
         ImportError: Triton isn't installed.
@@ -368,7 +364,7 @@ def layer_norm_backward(
     """
     check_rows(x, "layer_norm_backward", weight=weight)
     check_gradient(grad_output, x, "layer_norm_backward")
-    check_saved(x, "layer_norm_backward", (3, len(x)), statistics=statistics)
+    check_saved(statistics, "statistics", x, (3, len(x)), "layer_norm_backward")
     parameter = x if weight is None else weight
     grad_input = torch.empty(x.shape, dtype=stored_dtype(x.dtype), device=x.device)
     if x.numel() == 0:
@@ -390,19 +386,18 @@ def _first_stage(
     weight = None if weight is None else weight.contiguous()
     strided = (grad_output, grad_output.stride(0), x, x.stride(0))
     block = block_size(width, dtype, ROW_BYTES)
-    warps = backward_warps(block) if block else WIDE_WARPS
+    stages, warps = backward_options(block, x.dtype) if block else (1, WIDE_WARPS)
     programs = programs_for(x, warps)
     parts = torch.empty(2, programs, width, dtype=dtype, device=x.device)
     given = (*strided, weight, statistics, grad_input)
     sizes = (width, triton_dtype(dtype), block or WIDE_BLOCK)
     if block_size(width, dtype, BACKWARD_ROW_BYTES):
-        stages = 1 + rows_ahead(block, x.dtype)
         _backward[(programs,)](*given, parts, rows, *sizes, stages, num_warps=warps)
         return parts
     if block:
         _backward[(rows,)](*given, None, rows, *sizes, 1, num_warps=warps)
     else:
-        _backward_wide[(rows,)](*given, rows, *sizes, num_warps=warps)
-    sizes, grid = (*sizes[:2], WIDE_BLOCK), (-(-width // WIDE_BLOCK), programs)
-    _parts_of_wide_rows[grid](*strided, statistics, parts, rows, *sizes, num_warps=WIDE_WARPS)
+        _backward_wide[(rows,)](*given, *sizes, num_warps=warps)
+    wide, grid = (width, triton_dtype(dtype), WIDE_BLOCK), (-(-width // WIDE_BLOCK), programs)
+    _parts_of_wide_rows[grid](*strided, statistics, parts, rows, *wide, num_warps=WIDE_WARPS)
     return parts

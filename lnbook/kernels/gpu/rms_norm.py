@@ -16,7 +16,7 @@ from lnbook.kernels.gpu._launch import (
     ROW_BYTES,
     WIDE_BLOCK,
     WIDE_WARPS,
-    backward_warps,
+    backward_options,
     block_size,
     check_gradient,
     check_launch,
@@ -26,7 +26,6 @@ from lnbook.kernels.gpu._launch import (
     kernel,
     on_device_of,
     programs_for,
-    rows_ahead,
     stored_dtype,
     tl,
     triton_dtype,
@@ -285,7 +284,7 @@ def rms_norm_backward(
     """
     check_rows(x, "rms_norm_backward", weight=weight)
     check_gradient(grad_output, x, "rms_norm_backward")
-    check_saved(x, "rms_norm_backward", (len(x),), rstd=rstd)
+    check_saved(rstd, "rstd", x, (len(x),), "rms_norm_backward")
     parameter = x if weight is None else weight
     grad_input = torch.empty(x.shape, dtype=stored_dtype(x.dtype), device=x.device)
     if x.numel() == 0:
@@ -307,19 +306,18 @@ def _first_stage(
     weight = None if weight is None else weight.contiguous()
     strided = (grad_output, grad_output.stride(0), x, x.stride(0))
     block = block_size(width, dtype, ROW_BYTES)
-    warps = backward_warps(block) if block else WIDE_WARPS
+    stages, warps = backward_options(block, x.dtype) if block else (1, WIDE_WARPS)
     programs = programs_for(x, warps)
     parts = torch.empty(1, programs, width, dtype=dtype, device=x.device)
     given = (*strided, weight, rstd, grad_input)
     sizes = (width, triton_dtype(dtype), block or WIDE_BLOCK)
     if block_size(width, dtype, BACKWARD_ROW_BYTES):
-        stages = 1 + rows_ahead(block, x.dtype)
         _backward[(programs,)](*given, parts, rows, *sizes, stages, num_warps=warps)
         return parts
     if block:
         _backward[(rows,)](*given, None, rows, *sizes, 1, num_warps=warps)
     else:
         _backward_wide[(rows,)](*given, *sizes, num_warps=warps)
-    sizes, grid = (*sizes[:2], WIDE_BLOCK), (-(-width // WIDE_BLOCK), programs)
-    _parts_of_wide_rows[grid](*strided, rstd, parts, rows, *sizes, num_warps=WIDE_WARPS)
+    wide, grid = (width, triton_dtype(dtype), WIDE_BLOCK), (-(-width // WIDE_BLOCK), programs)
+    _parts_of_wide_rows[grid](*strided, rstd, parts, rows, *wide, num_warps=WIDE_WARPS)
     return parts

@@ -111,9 +111,8 @@ def careless_scale(widths: Sequence[int], mean: float, deviation: float) -> NDAr
     return np.array(found)
 
 
-# Runs in a separate process, because the main process uses Triton's interpreter. Prints which
-# instructions of the kernel access the GPU's memory: for each array, how many loads or stores of
-# how many bytes.
+# Runs in a separate process, because the main process uses Triton's interpreter. Prints how many
+# loads and stores of 16 bytes each thread makes, and how many threads there are.
 COMPILE = """
 import json, re, sys
 import torch, triton, triton.language as tl
