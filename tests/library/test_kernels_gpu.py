@@ -151,11 +151,12 @@ def test_a_row_may_fit_forward_and_not_backward(interpreted):
 
 @needs_triton
 def test_sums_of_upstream_gradients_with_a_mean_stay_exact(interpreted):
-    x, weight, bias, grad = random_case(2, 8192, torch.float32)
-    grad += 3.0
-    results = interpreted(triton_worker.layer_norm, x, weight, bias, EPS, grad)
-    check_layer_norm(results, x, weight, bias, grad)
-    check_rms_norm(interpreted(triton_worker.rms_norm, x, weight, EPS, grad), x, weight, grad)
+    """NumPy's rounding errors add up if it sums thousands of numbers of one sign in a row."""
+    x, *_, grad = random_case(2, 8192, torch.float32)
+    grad += 20.0
+    results = interpreted(triton_worker.layer_norm, x, None, None, EPS, grad)
+    check_layer_norm(results, x, None, None, grad)
+    check_rms_norm(interpreted(triton_worker.rms_norm, x, None, EPS, grad), x, None, grad)
 
 
 @needs_triton

@@ -68,7 +68,7 @@ def bandwidth(panels: Mapping[str, Mapping[str, Mapping[int, float]]]) -> Figure
             bandwidth at each width.
 
     Returns:
-        Panels side by side, with a line per implementation, and a line at 1.
+        Panels side by side. Each has one line per implementation, and a dotted line at 1.
 
     Raises:
         ValueError: there are no panels.
