@@ -7,6 +7,10 @@ READY := .venv/.ready
 RUN := .venv/bin/python -m
 TEXTS := book labs lnbook bookbuild benchmarks mutation tests .ci .github $(wildcard *.md *.yml *.toml) Makefile CITATION.cff
 
+# The packages are installed without bytecode, since Python compiles a module when it's first imported.
+# Many containers tell Python not to keep the bytecode; then, each process would compile everything.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := book
 .PHONY: help book serve lab pdf slides test lint chapter notebooks differences reproduce check-site lighthouse measure bugs mutation update setup clean check-oldest check-newest
 

@@ -9,7 +9,6 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from bookbuild.errors import BookError
@@ -49,29 +48,53 @@ def _build(options: argparse.Namespace, root: Path) -> None:
 
 def _run(options: argparse.Namespace, root: Path) -> None:
     from bookbuild.book import Book
-    from bookbuild.bugs.run import try_bugs
-    from bookbuild.checks import check_links, lint_cells
-    from bookbuild.environment import licenses, update_pins
-    from bookbuild.new_chapter import new_chapter
-    from bookbuild.outputs import costs, differences, references
-    from bookbuild.reproduce.reproduce import reproduce
-    from bookbuild.slides.build import build_alone
 
     book, o = Book(root), options
-    commands: dict[str, Callable[[], object]] = {
-        "chapter": lambda: new_chapter(book, o.name),
-        "notebooks": lambda: references.renew(book, o.chapter, everything=o.all),
-        "lint": lambda: lint_cells.lint(book),
-        "check-links": lambda: check_links.check(book),
-        "differences": lambda: differences.show(book),
-        "update-pins": lambda: update_pins.update_pins(book, o.packages, o.index),
-        "reproduce": lambda: reproduce(book, o.chapter, o.settings, only_changed=o.changed),
-        "bugs": lambda: try_bugs(book, o.bug, everything=o.all),
-        "costs": lambda: costs.record(book) if o.record else costs.show(book),
-        "licenses": lambda: licenses.write(book),
-        "slides": lambda: build_alone(book),
-    }
-    commands[o.command]()
+    match o.command:
+        case "chapter":
+            from bookbuild.new_chapter import new_chapter
+
+            new_chapter(book, o.name)
+        case "notebooks":
+            from bookbuild.outputs import references
+
+            references.renew(book, o.chapter, everything=o.all)
+        case "lint":
+            from bookbuild.checks import lint_cells
+
+            lint_cells.lint(book)
+        case "check-links":
+            from bookbuild.checks import check_links
+
+            check_links.check(book)
+        case "differences":
+            from bookbuild.outputs import differences
+
+            differences.show(book)
+        case "update-pins":
+            from bookbuild.environment import update_pins
+
+            update_pins.update_pins(book, o.packages, o.index)
+        case "reproduce":
+            from bookbuild.reproduce.reproduce import reproduce
+
+            reproduce(book, o.chapter, o.settings, only_changed=o.changed)
+        case "bugs":
+            from bookbuild.bugs.run import try_bugs
+
+            try_bugs(book, o.bug, everything=o.all)
+        case "costs":
+            from bookbuild.outputs import costs
+
+            costs.record(book) if o.record else costs.show(book)
+        case "licenses":
+            from bookbuild.environment import licenses
+
+            licenses.write(book)
+        case "slides":
+            from bookbuild.slides.build import build_alone
+
+            build_alone(book)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell
@@ -14,6 +15,11 @@ from lnbook._build import SILENCE
 from tests.helpers.this_book import BOOK
 
 os.environ[SILENCE] = "1"  # a progress bar would be one more output to compare
+
+# The processes that tests start, and pytest's own workers, start faster with this folder.
+STARTUP = Path(__file__).parent / "helpers" / "startup"
+PATHS = (str(STARTUP), os.environ.get("PYTHONPATH", ""))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, PATHS))
 
 pytest.register_assert_rewrite("tests.helpers.verdicts")
 pytest_plugins = ["tests.chapter_costs"]

@@ -131,9 +131,10 @@ def copied(book: Book) -> Iterator[Book]:
 def executed(copy: Book, chapter: Chapter) -> Result:
     """Compare one chapter with its reference, up to its first difference."""
     # Without PYTHONPATH, the kernel would import the installed lnbook, which has no bug.
-    environment = {"PYTHONPATH": str(copy.root), "OMP_NUM_THREADS": "1"}
-    path = copy.show(copy.reference(chapter))
-    results = compare(copy.root, [path], environment, "--numprocesses=0", "--exitfirst")
+    path = [str(copy.root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {"PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1"}
+    reference = copy.show(copy.reference(chapter))
+    results = compare(copy.root, [reference], environment, "--numprocesses=0", "--exitfirst")
     return results.get(chapter.name, Result())
 
 

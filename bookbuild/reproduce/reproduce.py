@@ -74,6 +74,7 @@ def run(book: Book, setting: Setting, chapters: Sequence[Chapter]) -> dict[str, 
     # With more threads than cores, threads wait for each other, which is many times slower.
     at_once = max(1, (os.cpu_count() or 1) // (setting.threads or 1))
     references = [book.show(book.reference(chapter)) for chapter in chapters]
+    at_once = min(at_once, len(references))
     with setting.environment(Path(noise.__file__).parents[3]) as variables:
         options = (f"--numprocesses={at_once}", "-vv", *NO_COSTS)
         results = compare(book.root, references, variables, *options)

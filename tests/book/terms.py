@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import yaml
@@ -56,8 +57,17 @@ def glossary(book: Book) -> dict[str, str]:
     return entries
 
 
-def uses(book: Book, text: str, terms: Iterable[str]) -> Iterator[Use]:
+def uses(book: Book, text: str, terms: Iterable[str]) -> tuple[Use, ...]:
     """Where a page's running prose names a term, and where it links to one, in order."""
+    return _uses(book, text, tuple(terms))
+
+
+@cache  # several tests look at the uses in every chapter
+def _uses(book: Book, text: str, terms: tuple[str, ...]) -> tuple[Use, ...]:
+    return tuple(_found(book, text, terms))
+
+
+def _found(book: Book, text: str, terms: Iterable[str]) -> Iterator[Use]:
     known = {term.casefold(): term for term in terms}
     pattern = _pattern(known.values())
     for block in _blocks(_parser(book), text, 1):

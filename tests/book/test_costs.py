@@ -14,7 +14,7 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 from bookbuild.outputs import costs
 from bookbuild.outputs.costs import Cost
-from tests.book.small_book import SmallBook
+from tests.book.small_book import STARTUP, SmallBook
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "pytest", "-p", "tests.chapter_costs", "-p", "no:cacheprovider"]
@@ -107,7 +107,7 @@ def test_nbval_measures_and_judges(tmp_path: Path) -> None:
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{STARTUP}"},
     )
     assert "3 passed, 1 error" in done.stdout, done.stdout + done.stderr
     assert "ERROR tests/notebooks/part/large.ipynb::Cell 1" in done.stdout

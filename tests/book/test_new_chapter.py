@@ -12,19 +12,21 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 from bookbuild.new_chapter import new_chapter
 from tests.book import test_references
-from tests.book.small_book import ROOT, SmallBook
+from tests.book.small_book import ROOT, STARTUP, SmallBook
 
 NAME = "transformer/one-more"
 COPIED = ("_config.yml", "_toc.yml", "constraints.txt", "environment.yml", "pyproject.toml")
 # The book tests that check every chapter. For its reference, checking this chapter is enough.
-CHECKS = ("test_book", "test_needs", "test_spelling", "test_terms", "test_tree")
+CHECKS = ("test_book", "test_needs", "test_terms", "test_tree")
+# Tests of functions that all chapters share, which take long and read no chapter.
+OTHER = ("test_no_text_lies_on_another_or_outside", "test_lines_have_their_names_next_to_them")
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the whole book, with a new chapter and its executed reference."""
     root = tmp_path_factory.mktemp("copy")
-    ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+    ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "node_modules")
     for folder in ("book", "lnbook", "tests", "bookbuild", "benchmarks"):
         shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
     for file in COPIED:
@@ -41,7 +43,7 @@ def run(root: Path, *command: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
+        env=os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{STARTUP}"},
         capture_output=True,
         text=True,
         check=False,
@@ -55,6 +57,8 @@ def test_it_is_well_formed(copy: Path) -> None:
     run(copy, "ruff", "check", code, "tests/chapters")
     run(copy, "ruff", "format", "--check", code, "tests/chapters")
     run(copy, "bookbuild", "lint")
+    text = f"book/{NAME}.md"
+    run(copy, "codespell_lib", code, text, "tests/chapters")
 
 
 def test_it_passes_the_tests(copy: Path) -> None:
@@ -67,7 +71,9 @@ def test_it_passes_the_tests(copy: Path) -> None:
     ]
     checks += ["tests/book/test_api.py", "tests/chapters/shared/test_figures.py"]
     own = [f"lnbook/chapters/{folder}", f"tests/chapters/{folder}", f"tests/notebooks/{NAME}.ipynb"]
-    run(copy, "pytest", "--numprocesses=0", "-p", "no:tests.chapter_costs", *checks, *own)
+    leave_out = ("-k", f"not ({' or '.join(OTHER)})")
+    options = ("--numprocesses=0", "-p", "no:tests.chapter_costs", *leave_out)
+    run(copy, "pytest", *options, *checks, *own)
 
 
 @pytest.mark.parametrize("name", ["", "chapter", "nowhere/chapter", "part/A chapter", "part/../x"])

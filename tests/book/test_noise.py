@@ -90,6 +90,8 @@ torch.softmax(a[:5], -1)
 """
 SCRIPT = """
 import ast, json, sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 import numpy as np, torch
 from bookbuild.reproduce.noise import in_numpy, in_torch
 
@@ -104,7 +106,13 @@ def ADAM(a):
     torch.optim.Adam([leaf]).step()
     return leaf.detach()
 
-def results():
+def results(seed):
+    global reference
+    transform = lambda tree: tree
+    if seed is not None:
+        transform = in_numpy.start(seed).visit
+        in_torch.start(seed)
+    from lnbook import reference
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 40, 40))
     names = {**globals(), "x": x, "y": y, "a": torch.tensor(x), "b": torch.tensor(y)}
@@ -116,37 +124,39 @@ def results():
         found.append(np.ravel(value).astype(float).tolist())
     return found
 
-transform = lambda tree: tree
-if sys.argv[1] != "none":
-    transform = in_numpy.start(int(sys.argv[1])).visit
-    in_torch.start(int(sys.argv[1]))
-from lnbook import reference
-print(json.dumps(results()))
+def in_a_fork(seed):
+    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+        return pool.submit(results, seed).result()
+
+print(json.dumps([in_a_fork(seed) for seed in json.loads(sys.argv[1])]))
 """
+SEEDS = (None, 0, 1)
 
 
-def results(seed: int | None, expressions: str) -> dict[str, np.ndarray]:
-    """The values of the expressions in a fresh process, with noise if there's a seed."""
-    seed_text = "none" if seed is None else str(seed)
+def results(expressions: list[str]) -> dict[int | None, dict[str, np.ndarray]]:
+    """The values of the expressions for each seed: noise can't be stopped, so each has a process.
+
+    Only one process imports torch, and the others are its forks.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, seed_text, expressions],
+        [sys.executable, "-c", SCRIPT, json.dumps(SEEDS), "\n".join(expressions)],
         capture_output=True,
         text=True,
         check=False,
         cwd=Path(__file__).resolve().parents[2],
     )
     assert done.returncode == 0, done.stderr
-    return dict(
-        zip(expressions.strip().splitlines(), map(np.array, json.loads(done.stdout)), strict=True)
-    )
+    return {
+        seed: dict(zip(expressions, map(np.array, values), strict=True))
+        for seed, values in zip(SEEDS, json.loads(done.stdout), strict=True)
+    }
 
 
 @pytest.fixture(scope="module")
 def runs() -> dict[int | None, dict[str, np.ndarray]]:
     lines = [*SUMMED_OR_APPROXIMATED.splitlines(), *EXACT.splitlines()]
     lines += [*UFUNCS.splitlines(), *EQUAL.splitlines()]
-    expressions = "\n".join(filter(None, lines))
-    return {seed: results(seed, expressions) for seed in (None, 0, 1)}
+    return results([*filter(None, lines)])
 
 
 @pytest.mark.parametrize("expression", SUMMED_OR_APPROXIMATED.strip().splitlines())
