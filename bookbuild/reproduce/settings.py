@@ -47,12 +47,18 @@ class Setting:
 
 
 def _libraries(
-    mkl: str, openblas: str, torch: str, onednn: str, numpy: Sequence[str]
+    mkl: str,
+    openblas: str,
+    torch: str,
+    onednn: str,
+    numpy: Sequence[str],
+    numba: tuple[str, str],
 ) -> dict[str, str]:
     """The variables that make each library take the code path for a given processor.
 
     MKL multiplies torch's matrices, OpenBLAS multiplies NumPy's, and oneDNN convolves; torch and
-    NumPy also have vectorized code.
+    NumPy also have vectorized code, and Numba compiles lnbook's kernels for a processor and its
+    features.
     """
     return {
         "MKL_CBWR": mkl,
@@ -60,6 +66,8 @@ def _libraries(
         "ATEN_CPU_CAPABILITY": torch,
         "ONEDNN_MAX_CPU_ISA": onednn,
         "NPY_DISABLE_CPU_FEATURES": " ".join(numpy),
+        "NUMBA_CPU_NAME": numba[0],
+        "NUMBA_CPU_FEATURES": numba[1],
     }
 
 
@@ -72,18 +80,16 @@ def settings() -> dict[str, Setting]:
     groups = [one for one in numpy.__cpu_dispatch__ if numpy.__cpu_features__[one]]
     newer = [one for one in groups if one != "X86_V3"]
     widest = torch.backends.cpu.get_cpu_capability()
-    listed = [
-        Setting("default"),
-        Setting("two-threads", threads=2),
-        Setting("sse", _libraries("COMPATIBLE", "Nehalem", "default", "SSE41", groups), threads=1),
-    ]
+    sse = _libraries("COMPATIBLE", "Nehalem", "default", "SSE41", groups, ("nehalem", "+sse4.2"))
+    listed = [Setting("default"), Setting("two-threads", threads=2), Setting("sse", sse, threads=1)]
     if widest in ("AVX2", "AVX512"):
-        listed.append(
-            Setting("avx2", _libraries("AVX2", "Haswell", "avx2", "AVX2", newer), threads=2)
-        )
+        avx2 = _libraries("AVX2", "Haswell", "avx2", "AVX2", newer, ("haswell", "+avx2,+fma"))
+        listed.append(Setting("avx2", avx2, threads=2))
     if widest == "AVX512":
-        wide = _libraries("AVX512", "SkylakeX", "avx512", "AVX512_CORE", ())
-        listed.append(Setting("avx512", wide, threads=1))
+        features = "+avx512f,+avx512dq,+avx512bw,+avx512vl"
+        wide = ("skylake-avx512", features)
+        avx512 = _libraries("AVX512", "SkylakeX", "avx512", "AVX512_CORE", (), wide)
+        listed.append(Setting("avx512", avx512, threads=1))
     listed += [Setting(f"noise-{seed}", noise=seed) for seed in SEEDS]
     return {setting.name: setting for setting in listed}
 

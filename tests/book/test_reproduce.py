@@ -133,6 +133,7 @@ def test_a_setting_sets_what_it_says() -> None:
         assert variables["LNBOOK_THREADS"] == variables["OMP_NUM_THREADS"] == "2"
     with known["sse"].environment(ROOT) as variables:
         assert variables["MKL_CBWR"] == "COMPATIBLE"
+        assert variables["NUMBA_CPU_NAME"] == "nehalem"
         assert variables["OPENBLAS_CORETYPE"] == "Nehalem"
     with known["noise-3"].environment(ROOT) as variables:
         assert variables["PYTHONPATH"].split(os.pathsep)[-1] == str(ROOT)
