@@ -25,11 +25,12 @@ WEB = Path(__file__).parent
 # show.
 LEFT_OUT = ("genindex", "search", "gallery")
 HIGHEST, LOWEST = 1, 6
-# Parts for the screen only: navigation, controls, dark variants of figures, folded drawing code.
+# Parts for the screen only: navigation, controls, variants of figures, folded code.
 REMOVED = (
     ".headerlink",
     ".d-print-none",
     ".ln-dark",
+    ".ln-panels",
     "script",
     "style",
     "button",

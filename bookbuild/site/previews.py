@@ -18,6 +18,7 @@ DROPPED = "|".join(
         ".//button",
         ".//span[@class='label']",
         ".//p[@class='ln-figure-license']",
+        ".//span[@class='ln-panels']",
     )
 )
 

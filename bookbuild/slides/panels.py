@@ -1,13 +1,11 @@
 """Shows only some panels of a figure, larger: a slide has less room for stacked panels than a page.
 
-In matplotlib's SVG, each panel is a group `axes_1`, `axes_2` and so on, whose first path is its
-background. Panels that are next to each other count as one row; the rows are numbered from the top.
-Anything below the last row, such as a shared axis and the legend, always stays.
+Panels that are next to each other count as one row; the rows are numbered from the top. Anything
+below the last row, such as a shared axis and the legend, always stays.
 """
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,59 +14,44 @@ from itertools import pairwise
 from bookbuild.errors import BookError
 from bookbuild.site.figure_colors import SVG, XLINK
 from bookbuild.site.figure_files import Figure
+from bookbuild.site.figure_panels import TITLE, rows, size
 
-TITLE = 20.0  # points above a panel, for its title
-_AXES = re.compile(r"axes_\d+")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WHOLE = "figure_1"  # the group with everything that matplotlib drew
 
 
-def only(figure: Figure, rows: Sequence[int]) -> Figure:
+def only(figure: Figure, wanted: Sequence[int]) -> Figure:
     """A figure with some of its rows of panels.
 
     Args:
         figure: a figure as matplotlib wrote it.
-        rows: the numbers of the rows, counted from 1.
+        wanted: the numbers of the rows, counted from 1.
 
     Raises:
         BookError: if the figure doesn't have such rows.
     """
     root = ET.fromstring(figure.svg)
-    found = _rows(root)
-    if not rows or sorted(set(rows)) != list(rows) or not 1 <= rows[0] <= rows[-1] <= len(found):
+    found = rows(root)
+    if (
+        not wanted
+        or sorted(set(wanted)) != list(wanted)
+        or not 1 <= wanted[0] <= wanted[-1] <= len(found)
+    ):
         raise BookError(
             f"'{figure.name}' has {len(found)} rows of panels; expected some of them in order, "
-            f"but got {' '.join(map(str, rows))}"
+            f"but got {' '.join(map(str, wanted))}"
         )
-    _, _, width, height = map(float, root.get("viewBox", "").split())
+    width, height = size(root)
     starts = [0.0, *(max(top - TITLE, before) for (_, before), (top, _) in pairwise(found))]
     ends = [*starts[1:], found[-1][1]]
-    strips = [(starts[row - 1], ends[row - 1]) for row in rows]
+    strips = [(starts[row - 1], ends[row - 1]) for row in wanted]
     strips.append((found[-1][1], height))
-    label = " and ".join(map(str, rows))
+    label = " and ".join(map(str, wanted))
     return replace(
         figure,
-        name=f"{figure.name}.{'-'.join(map(str, rows))}",
+        name=f"{figure.name}.{'-'.join(map(str, wanted))}",
         alt=f"{figure.alt} (Only panel {label}, from the top.)",
         svg=_joined(root, width, strips),
     )
-
-
-def _rows(root: ET.Element) -> list[tuple[float, float]]:
-    """The top and the bottom of each row of panels."""
-    spans = []
-    for group in root.iter(f"{{{SVG}}}g"):
-        if _AXES.fullmatch(group.get("id", "")):
-            path = next(iter(group.iter(f"{{{SVG}}}path")))
-            heights = [float(number) for number in _NUMBER.findall(path.get("d", ""))][1::2]
-            spans.append((min(heights), max(heights)))
-    rows: list[tuple[float, float]] = []
-    for top, bottom in sorted(spans):
-        if rows and top < rows[-1][1]:
-            rows[-1] = rows[-1][0], max(rows[-1][1], bottom)
-        else:
-            rows.append((top, bottom))
-    return rows
 
 
 def _joined(root: ET.Element, width: float, strips: Sequence[tuple[float, float]]) -> str:

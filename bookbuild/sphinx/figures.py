@@ -1,11 +1,13 @@
 """Sphinx extension: adds dark variants of figures, and their sizes, so that pages don't jump.
 
-It warns about figures without alt text.
+Panels that are stacked, as a phone needs them, are shown side by side on a wide screen. The
+extension warns about figures without alt text.
 """
 
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
 from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,7 +16,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from bookbuild.site import figure_colors
+from bookbuild.site import figure_colors, figure_panels
 from bookbuild.site.license import in_file
 from bookbuild.site.short_paths import shortened
 from lnbook.notebook.style import PALETTE
@@ -70,7 +72,37 @@ def _visit_image(writer: Any, node: nodes.image) -> None:
             attributes["loading"] = "lazy"
         text = " ".join(f'{name}="{escape(str(value))}"' for name, value in attributes.items())
         writer.body.append(f"<img {text}>")
-    writer.body.append("\n")
+    writer.body.append(_side_by_side(svg, address) + "\n")
+
+
+def _side_by_side(svg: str, address: str) -> str:
+    """The panels of a figure in columns; the style sheet shows them if there's room.
+
+    Each image is the whole figure, of which its box shows one strip, so that a browser loads one
+    file. Screen readers read the alt text of the whole figure.
+    """
+    columns = figure_panels.columns(svg)
+    if not columns:
+        return ""
+    whole = figure_panels.size(ET.fromstring(svg))
+    spans = "".join(
+        f"<span>{''.join(_strip(address, span, whole) for span in strips)}</span>"
+        for strips in columns
+    )
+    return f'<span class="ln-panels" aria-hidden="true">{spans}</span>'
+
+
+def _strip(address: str, span: figure_panels.Span, whole: tuple[float, float]) -> str:
+    """An image, for each mode, of what's between two heights of a figure."""
+    width, height = whole
+    tall = span[1] - span[0]
+    place = 100 * span[0] / (height - tall)
+    style = f"aspect-ratio:{width:.1f}/{tall:.1f};object-position:0 {place:.2f}%"
+    return "".join(
+        f'<img class="ln-{mode} dark-light" src="{source}" alt="" style="{style}" '
+        'decoding="async" loading="lazy">'
+        for mode, source in (("light", address), ("dark", twin(address)))
+    )
 
 
 def _check_alt(node: nodes.image) -> None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.drawing import HALO
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, WIDTH, line_styles
 
 __all__ = ["over_steps", "seed_dots", "stages"]
@@ -164,8 +165,8 @@ def over_steps(
 
     Returns:
         Panels stacked vertically. Each line is the mean over the runs (the geometric mean on a
-        logarithmic scale), and its band reaches from the smallest to the largest run. There's a
-        legend if there are several lines.
+        logarithmic scale), and its band reaches from the smallest to the largest run. If there
+        are several lines, each has its label at its end.
 
     Raises:
         ValueError: there are no panels, or values have the wrong shape.
@@ -177,7 +178,7 @@ def over_steps(
     """
     if not panels:
         raise ValueError("over_steps: expected at least one panel, but got none")
-    figure = Figure(figsize=(WIDTH, 2.35 * len(panels) + 0.75))
+    figure = Figure(figsize=(WIDTH, 2.35 * len(panels) + 0.4))
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(rows, panels.items(), strict=True):
         styles = line_styles(lines)
@@ -207,5 +208,5 @@ def over_steps(
         axes.grid()
     rows[-1].set_xlabel(xlabel)
     if len(next(iter(panels.values()))) > 1:
-        figure.legend(*rows[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        label_lines(figure)
     return figure

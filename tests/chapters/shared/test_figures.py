@@ -336,19 +336,20 @@ def test_a_colored_face_is_told_without_color() -> None:
 
 
 RUN = ([10, 20, 30], RUNS)
-LEGENDS = {
+LABELED = {
     "two panels": (family.curves, ({"a": {"p": [1.0], "q": [1.0]}}, [1.0], "x"), ["p", "q"]),
     "two lines": (shared.over_steps, ({"a": {"p": RUNS, "q": RUNS}},), ["p", "q"]),
-    "training": (training.curves, ({"a": {"p": RUN, "q": RUN}}, {"level": 3.0}), ["p", "q"]),
-    "one line needs none": (shared.over_steps, ({"a": {"line": RUNS}},), None),
+    "training": (training.curves, ({"a": {"p": RUN, "q": RUN}}, {"l": 1.0}), ["l", "p", "q"]),
+    "one line needs none": (shared.over_steps, ({"a": {"line": RUNS}},), []),
 }
 
 
-@pytest.mark.parametrize("name", LEGENDS)
-def test_a_legend_of_a_whole_figure_names_its_lines(name: str) -> None:
-    draw, arguments, expected = LEGENDS[name]
-    legends = [[text.get_text() for text in one.get_texts()] for one in draw(*arguments).legends]
-    assert legends == ([expected] if expected else [])
+@pytest.mark.parametrize("name", LABELED)
+def test_lines_have_their_names_next_to_them(name: str) -> None:
+    draw, arguments, expected = LABELED[name]
+    figure = draw(*arguments)
+    assert sorted(text.get_text() for axes in figure.axes for text in axes.texts) == expected
+    assert not figure.legends
 
 
 # Numbers that no chapter draws

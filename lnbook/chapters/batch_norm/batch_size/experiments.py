@@ -2,7 +2,8 @@
 
 Networks with the same settings but different seeds are trained side by side, as one model. That
 takes a fraction of the time and gives the same results. All runs use float64 and random numbers
-from NumPy, so they are the same on every processor.
+from NumPy, so apart from rounding, which BN with batches of two amplifies, they are the same on
+every processor.
 """
 
 from __future__ import annotations

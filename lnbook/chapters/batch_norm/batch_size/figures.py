@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import INK, WIDTH, line_styles
 
 __all__ = ["by_rate", "by_size", "grid", "learning_curves"]
@@ -84,7 +85,7 @@ def by_size(panels: Mapping[str, Mapping[str, Mapping[int, ArrayLike]]]) -> Figu
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("batch size")
-    rows[0].legend(loc="upper right")
+    label_lines(figure)
     return figure
 
 
@@ -125,8 +126,8 @@ def learning_curves(
             axes.plot(np.asarray(steps), errors.mean(1), **styles[norm], ms=5, label=norm)
         _error_axis(axes)
         axes.set(title=title, ylabel="test error, percent")
-    rows[-1].legend(loc="upper right", ncols=2)
     rows[-1].set_xlabel(label)
+    label_lines(figure)
     return figure
 
 

@@ -271,7 +271,7 @@ def _as_if_first(x: Tensor, groups: int) -> Tensor:
 
 
 MISTAKES_LAST: Mapping[str, GroupNormLast] = {
-    "It cuts each image into groups of rows. That reshape is for channels in axis 1.": (
+    "It cuts each image into consecutive pieces. That reshape is for channels in axis 1.": (
         _as_if_first
     ),
     "Its groups consist of channels that are far apart. To group neighbors, split C into "

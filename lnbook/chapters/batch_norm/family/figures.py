@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from lnbook.chapters.shared.block_figures import _block
 from lnbook.chapters.shared.drawing import cells
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import WIDTH, line_styles
 
 __all__ = ["curves", "members", "table"]
@@ -109,7 +110,7 @@ def curves(
         logarithmic: whether the horizontal axis is logarithmic.
 
     Returns:
-        Panels stacked vertically on a common scale, with one legend for all of them.
+        Panels stacked vertically on a common scale.
 
     Raises:
         ValueError: `panels` is empty, the panels have different lines, or there are more than
@@ -124,7 +125,7 @@ def curves(
     kinds = {tuple(lines) for lines in panels.values()}
     if len(kinds) != 1 or not 0 < len(next(iter(kinds))) <= 7:
         raise ValueError(f"curves: expected panels with the same 1 to 7 lines, but got {kinds}")
-    figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 0.9))
+    figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 0.5))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
         styles = line_styles(lines)
@@ -135,6 +136,5 @@ def curves(
             axes.set_xscale("log", base=2)
         axes.grid()
     all_axes[-1].set_xlabel(label)
-    handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    label_lines(figure)
     return figure

@@ -245,7 +245,7 @@ def check_evaluate(function: Evaluate) -> str:
                 f"The model came in {was} mode, and you left it in {now} mode. Remember "
                 "model.training, and restore it with model.train(...)."
             )
-    return "It gives the same result for every batch size, and it leaves the model alone."
+    return "It gives the same result for every batch size, and the model keeps its mode."
 
 
 def _check_how_it_predicts(model: nn.Sequential, before: dict[str, Tensor]) -> None:

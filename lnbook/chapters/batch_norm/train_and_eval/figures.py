@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import INK, MUTED, WIDTH, line_style, line_styles
 
 __all__ = [
@@ -96,7 +97,7 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
         [('data mean', [1.5, 1.5]), ('m = 0.5', [0.5, 1.25]), ('batch means', [1.0, 2.0])]
     """
     _check_lines(lines, "running")
-    figure = Figure(figsize=(WIDTH, 4.0))
+    figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
     means = np.asarray(batches, dtype=float)
     updates = np.arange(1, means.size + 1)
@@ -108,7 +109,7 @@ def running(lines: Mapping[str, ArrayLike], batches: ArrayLike, truth: float) ->
     axes.plot(updates, means, ".", color=MUTED, markersize=5, label="batch means")
     axes.set(xlabel="update", ylabel="running mean", ylim=(0, None))
     axes.grid()
-    figure.legend(loc="outside upper left", ncols=2)
+    label_lines(figure)
     return figure
 
 
@@ -156,7 +157,7 @@ def errors(formula: Mapping[str, ArrayLike], measured: Mapping[str, ArrayLike]) 
         axis.set_major_formatter(FormatStrFormatter("%g"))
         axis.set_minor_locator(NullLocator())
     axes.grid()
-    axes.legend(loc="lower left")
+    label_lines(figure)
     return figure
 
 
@@ -195,7 +196,7 @@ def accuracy_by_batch(
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(None, 1.02)
     axes.grid()
-    axes.legend(loc="lower right")
+    label_lines(figure)
     return figure
 
 
@@ -224,7 +225,7 @@ def accuracy_by_shift(shifts: Sequence[float], lines: Mapping[str, Spread]) -> F
     axes.set(xlabel="added to every pixel of the test images", ylabel="test accuracy")
     axes.set_ylim(0, 1.05)
     axes.grid()
-    axes.legend(loc="lower left")
+    label_lines(figure)
     return figure
 
 
@@ -260,7 +261,7 @@ def accuracy_over_steps(steps: ArrayLike, lines: Mapping[str, ArrayLike]) -> Fig
         )
     axes.set(xlabel="training step", ylabel="test accuracy", ylim=(0, 1.02))
     axes.grid()
-    axes.legend(loc="lower right")
+    label_lines(figure)
     return figure
 
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import MUTED, WIDTH, line_style
 
 __all__ = ["spread", "stretch", "variance_errors"]
@@ -46,7 +47,7 @@ def variance_errors(
         raise ValueError(
             f"variance_errors: expected a prediction of shape {x.shape}, but got {expected.shape}"
         )
-    figure = Figure(figsize=(WIDTH, 3.9))
+    figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
     axes.axhline(1.0, color=MUTED, linewidth=0.9)
     axes.plot(x, expected, color=MUTED, linestyle=":", linewidth=1.6, label="prediction")
@@ -55,7 +56,7 @@ def variance_errors(
     axes.set(xscale="log", yscale="log", xlabel="mean of the row (standard deviation 1)")
     axes.set_title("relative error of the variance")
     axes.grid()
-    figure.legend(loc="outside lower center", ncols=2)
+    label_lines(figure)
     return figure
 
 

@@ -9,6 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_style, line_styles
 
 __all__ = [
@@ -224,8 +225,8 @@ def gradient_by_layer(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
             )
         axes.set(title=title, ylabel="$\\log_{10}$ of the norm")
         axes.grid()
-        axes.legend(loc="best")
     all_axes[-1].set_xlabel("layer (the gradient arrives from the right)")
+    label_lines(figure)
     return figure
 
 
@@ -256,5 +257,5 @@ def weight_norms(norms: Mapping[str, ArrayLike]) -> Figure:
         axes.plot(array, **styles[label], markevery=max(1, array.size // 6), label=label)
     axes.set(xlabel="step", ylabel=r"$\Vert W \Vert$")
     axes.grid()
-    axes.legend(loc="best")
+    label_lines(figure)
     return figure

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import INK, WIDTH, line_styles
 
 __all__ = ["by_rate", "curves"]
@@ -57,7 +58,7 @@ def curves(
     """
     if not panels:
         raise ValueError("curves: expected at least one panel, but got none")
-    figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.9))
+    figure = Figure(figsize=(WIDTH, 2.7 * len(panels) + 0.4))
     rows = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(rows, panels.items(), strict=True):
         styles = _looks(lines)
@@ -74,7 +75,7 @@ def curves(
             _log_axis(axes)
         axes.grid()
     rows[-1].set_xlabel("updates")
-    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    label_lines(figure)
     return figure
 
 
@@ -101,7 +102,7 @@ def by_rate(
     """
     if not panels:
         raise ValueError("by_rate: expected at least one panel, but got none")
-    figure = Figure(figsize=(WIDTH, 3.0 * len(panels) + 0.9))
+    figure = Figure(figsize=(WIDTH, 3.0 * len(panels) + 0.4))
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(rows, panels.items(), strict=True):
         rates = sorted({rate for runs in lines.values() for rate in runs})
@@ -123,7 +124,7 @@ def by_rate(
             _log_axis(axes)
         axes.grid()
     rows[-1].set_xlabel("learning rate")
-    figure.legend(*rows[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    label_lines(figure)
     return figure
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, MUTED, WIDTH, line_style, line_styles
 
 __all__ = ["rounding", "stream"]
@@ -78,7 +79,7 @@ def rounding(
     Example:
         >>> figure = rounding([4, 16], {"pairs": [1.0, 2.0]}, {"n": [4, 16]})
         >>> [text.get_text() for text in figure.axes[0].texts]
-        ['n']
+        ['n', 'pairs']
     """
     places = np.asarray(lengths, dtype=float)
     lines = {label: np.asarray(values, dtype=float) for label, values in errors.items()}
@@ -89,23 +90,15 @@ def rounding(
                 f"rounding: expected values of shape {places.shape} for {label!r}, "
                 f"but got {values.shape}"
             )
-    figure = Figure(figsize=(WIDTH, 3.9))
+    figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.subplots()
     for label, values in dotted.items():
-        axes.plot(places, values, color=MUTED, linestyle=":", linewidth=1.6)
-        axes.annotate(
-            label,
-            (places[-1], values[-1]),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=MUTED,
-        )
+        axes.plot(places, values, color=MUTED, linestyle=":", linewidth=1.6, label=label)
     styles = line_styles(lines)
     for label, values in lines.items():
         axes.plot(places, values, **styles[label], label=label)
     axes.set(xscale="log", yscale="log", xlabel="numbers in the sum, n")
     axes.set_title("largest error of 200 sums, in units of u")
     axes.grid()
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    label_lines(figure)
     return figure

@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from numpy.typing import ArrayLike
 
 from lnbook.chapters.shared.drawing import arrow
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_style
 
 __all__ = ["bandwidth", "careless_scale", "programs", "two_stages"]
@@ -43,7 +44,7 @@ def careless_scale(widths: ArrayLike, scales: ArrayLike) -> Figure:
         raise ValueError(
             f"careless_scale: expected as many widths as scales, but got {x.shape} and {y.shape}"
         )
-    figure = Figure(figsize=(WIDTH, 3.0))
+    figure = Figure(figsize=(WIDTH, 2.7))
     axes = figure.subplots()
     axes.axhline(1.0, color=COLORS["layer_norm"], linewidth=1.5, label="LayerNorm")
     axes.plot(
@@ -56,7 +57,7 @@ def careless_scale(widths: ArrayLike, scales: ArrayLike) -> Figure:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.grid()
-    figure.legend(loc="outside upper center", ncols=2)
+    label_lines(figure)
     return figure
 
 

@@ -64,7 +64,7 @@ MERGE_MISTAKES: dict[str, Callable[[Array, Array], Array]] = {
     ),
     "It sums the variances.": lambda m, v: np.array([m.mean(), v.sum() + m.var()]),
     "It leaves out the variances within the parts.": lambda m, v: np.array([m.mean(), m.var()]),
-    "It uses the unbiased variance of the means. LayerNorm divides by the number of parts here.": (
+    "It uses the unbiased variance of the means. Divide by the number of parts, not by one less.": (
         lambda m, v: np.array([m.mean(), v.mean() + m.var(ddof=1)])
     ),
     "It subtracts the variance of the means.": (

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import WIDTH, line_styles
 
 __all__ = ["effects"]
@@ -57,7 +58,6 @@ def effects(lines: Mapping[str, ArrayLike], features: Sequence[str]) -> Figure:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xticks(places, list(features))
     axes.set(xlabel="range of the feature", ylabel="change in the output")
-    axes.set_ylim(top=10 * max(values.max() for values in drawn.values()))
     axes.grid(axis="y")
-    axes.legend(loc="upper left", ncols=len(drawn), columnspacing=1.2, handlelength=1.6)
+    label_lines(figure)
     return figure

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import MUTED, WIDTH, line_style
 
 __all__ = ["gains_over_training"]
@@ -38,7 +39,7 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
         raise ValueError(
             f"gains_over_training: expected gains for 1 to 3 training methods, but got {len(gains)}"
         )
-    figure = Figure(figsize=(WIDTH, 3.4))
+    figure = Figure(figsize=(WIDTH, 2.8))
     axes = figure.subplots()
     axes.axhline(1.0, color=MUTED, linewidth=0.9)
     for number, (label, values) in enumerate(gains.items()):
@@ -54,5 +55,5 @@ def gains_over_training(steps: ArrayLike, gains: Mapping[str, ArrayLike]) -> Fig
     axes.set(xlabel="training step", ylim=(0.0, None))
     axes.set_title("mean gain of the norms")
     axes.grid()
-    figure.legend(loc="outside lower center", ncols=1)
+    label_lines(figure)
     return figure

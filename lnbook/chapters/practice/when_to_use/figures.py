@@ -10,6 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 from numpy.typing import ArrayLike
 
 from lnbook.chapters.shared.drawing import arrow
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, WIDTH, line_styles
 
 __all__ = ["by_distance", "decision", "shares"]
@@ -173,5 +174,5 @@ def by_distance(lines: Mapping[str, ArrayLike], distances: Sequence[float], labe
         axes.plot(distances, values.mean(0), **styles[name], label=name)
     axes.set(xscale="log", yscale="log", xlabel="factor applied to the inputs", ylabel=label)
     axes.grid()
-    axes.legend(loc="upper left")
+    label_lines(figure)
     return figure

@@ -12,6 +12,7 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, concept, line_style, line_styles
 
 __all__ = ["by_rate", "settings", "signals"]
@@ -106,7 +107,7 @@ def signals(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     """
     if not panels:
         raise ValueError("signals: expected at least one panel, but got none")
-    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 1.0))
+    figure = Figure(figsize=(WIDTH, 2.4 * len(panels) + 0.4))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
         for number, (label, values) in enumerate(lines.items()):
@@ -121,13 +122,7 @@ def signals(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         axes.grid()
     all_axes[-1].set_xlabel("layer")
-    figure.legend(
-        *all_axes[0].get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=2,
-        fontsize=11,
-        handlelength=3,
-    )
+    label_lines(figure)
     return figure
 
 
@@ -159,7 +154,7 @@ def by_rate(
     """
     if not panels:
         raise ValueError("by_rate: expected at least one panel, but got none")
-    figure = Figure(figsize=(WIDTH, 2.45 * len(panels) + 0.9))
+    figure = Figure(figsize=(WIDTH, 2.45 * len(panels) + 0.4))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
         rates = sorted({rate for losses in lines.values() for rate in losses})
@@ -178,9 +173,7 @@ def by_rate(
         axes.grid()
     all_axes[0].set_ylim(top=top + 0.08)
     all_axes[-1].set_xlabel("learning rate")
-    figure.legend(
-        *all_axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=2, handlelength=3
-    )
+    label_lines(figure)
     return figure
 
 
@@ -195,11 +188,11 @@ def _runs(
     runs = [(rate * shift, loss) for rate in sorted(losses) for loss in losses[rate]]
     whole = [rate for rate in sorted(losses) if max(losses[rate]) <= top]
     means = [float(np.mean(losses[rate])) for rate in whole]
-    axes.plot([rate * shift for rate in whole], means, **style, markersize=7, label=label)
+    if whole:
+        axes.plot([rate * shift for rate in whole], means, **style, markersize=7, label=label)
     shown = [run for run in runs if run[1] <= top]
     points = {**style, "linestyle": "none"}
     axes.plot([x for x, _ in shown], [y for _, y in shown], **points, alpha=0.45, markersize=4.5)
     gone = [x for x, loss in runs if not loss <= top]
-    axes.plot(
-        gone, [top] * len(gone), color=style["color"], linestyle="none", marker="x", markersize=7
-    )
+    crosses = {"color": style["color"], "linestyle": "none", "marker": "x", "markersize": 7}
+    axes.plot(gone, [top] * len(gone), **crosses, label=None if whole else label)

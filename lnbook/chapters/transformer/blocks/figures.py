@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from lnbook.chapters.shared.drawing import arrow, box
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_styles
 
 __all__ = ["attention_weights", "by_block", "post_and_pre"]
@@ -176,7 +177,5 @@ def by_block(lines: Mapping[str, ArrayLike], label: str) -> Figure:
         )
     axes.set(xlabel="blocks passed", ylabel=label)
     axes.grid()
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside upper left", ncols=min(2, len(lines))
-    )
+    label_lines(figure)
     return figure

@@ -17,6 +17,7 @@ from matplotlib.ticker import (
 )
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import INK, MUTED, WIDTH, concept, line_style, line_styles
 
 __all__ = ["by_block", "by_depth", "growth"]
@@ -81,7 +82,7 @@ def growth(runs: ArrayLike, low: ArrayLike, high: ArrayLike) -> Figure:
     axes.plot(places, lower, color=INK, linestyle=":", label=r"lower bound, $1 + l/2$")
     axes.set(xlabel="blocks passed, $l$", ylabel=r"$\Vert x_l \Vert^2 / d$")
     axes.grid()
-    axes.legend(loc="upper left")
+    label_lines(figure)
     return figure
 
 
@@ -121,12 +122,12 @@ def by_depth(
         for name, runs in lines.items():
             _line(axes, places, _runs(runs, places.size, "by_depth"), styles[name], name)
         axes.set(title=title, ylabel=label, xscale="log")
-        axes.set_ylim(0, 1.35 * max(float(np.max(runs)) for runs in lines.values()))
+        axes.set_ylim(0, 1.05 * max(float(np.max(runs)) for runs in lines.values()))
         axes.grid()
-        axes.legend(loc="upper left", ncols=2 if len(lines) > 2 else len(lines))
     all_axes[-1].set_xticks(places, [f"{depth}" for depth in depths])
     all_axes[-1].xaxis.set_minor_locator(NullLocator())
     all_axes[-1].set_xlabel("number of blocks, $L$")
+    label_lines(figure)
     return figure
 
 
@@ -186,7 +187,7 @@ def by_block(
         else:
             axes.set_ylim(bottom=0)
         axes.grid()
-        axes.legend(loc="best")
     all_axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
     all_axes[-1].set_xlabel("block")
+    label_lines(figure)
     return figure

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import MUTED, WIDTH, line_styles
 
 __all__ = ["curves", "differences"]
@@ -48,7 +49,7 @@ def curves(
             f"curves: expected panels and a label for each, but got {len(panels)} panels and "
             f"{len(ylabels)} labels"
         )
-    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.75))
+    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.4))
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     styles = line_styles(list(dict.fromkeys(n for lines in panels.values() for n in lines)))
     for axes, (title, lines), ylabel in zip(rows, panels.items(), ylabels, strict=True):
@@ -68,8 +69,7 @@ def curves(
             axes.minorticks_off()
         axes.grid()
     rows[-1].set_xlabel(xlabel)
-    handles = {line.get_label(): line for axes in rows for line in axes.lines}
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=2)
+    label_lines(figure)
     return figure
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_styles
 
 __all__ = ["company", "guesses", "padding", "reach", "sentences"]
@@ -105,7 +106,7 @@ def padding(places: ArrayLike, changes: Mapping[str, ArrayLike]) -> Figure:
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.grid()
-    axes.legend(loc="best")
+    label_lines(figure)
     return figure
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import INK, MUTED, WIDTH, line_style, line_styles
 
 __all__ = ["by_block", "by_depth", "by_rate", "curves", "finals"]
@@ -42,7 +43,7 @@ def curves(
         [3.25, 2.25]
     """
     _some(panels, "curves")
-    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 1.2))
+    figure = Figure(figsize=(WIDTH, 2.5 * len(panels) + 0.5))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=True):
         styles = line_styles(lines, markersize=6)
@@ -55,7 +56,7 @@ def curves(
         axes.set(title=title, ylabel="test loss")
         axes.grid()
     all_axes[-1].set_xlabel("step")
-    _legend_below(figure, all_axes[0])
+    label_lines(figure)
     return figure
 
 
@@ -80,7 +81,7 @@ def by_rate(
         [2.75, 3.25]
     """
     _some(lines, "by_rate")
-    figure = Figure(figsize=(WIDTH, 4.6))
+    figure = Figure(figsize=(WIDTH, 4.0))
     axes = figure.subplots()
     axes.set_xscale("log")
     rates = sorted({rate for losses in lines.values() for rate in losses})
@@ -98,7 +99,7 @@ def by_rate(
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid()
-    _legend_below(figure, axes)
+    label_lines(figure)
     return figure
 
 
@@ -125,7 +126,7 @@ def by_block(
         [[1.0, 0.5], [0.5, 0.25]]
     """
     _some(panels, "by_block")
-    figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 1.0))
+    figure = Figure(figsize=(WIDTH, 2.2 * len(panels) + 0.5))
     all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, moments) in zip(all_axes, panels.items(), strict=True):
         for number, (name, values) in enumerate(moments.items()):
@@ -137,7 +138,7 @@ def by_block(
             axes.set_yscale("log")
         axes.grid()
     all_axes[-1].set_xlabel("block")
-    _legend_below(figure, all_axes[0], columns=3)
+    label_lines(figure)
     return figure
 
 
@@ -161,7 +162,7 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
         [1.5, 1.0]
     """
     _some(lines, "by_depth")
-    figure = Figure(figsize=(WIDTH, 4.0))
+    figure = Figure(figsize=(WIDTH, 3.5))
     axes = figure.subplots()
     styles = line_styles(lines, markersize=7)
     for name, values in lines.items():
@@ -177,7 +178,7 @@ def by_depth(depths: Sequence[int], lines: Mapping[str, ArrayLike], label: str) 
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid()
-    _legend_below(figure, axes)
+    label_lines(figure)
     return figure
 
 
@@ -235,21 +236,5 @@ def _some(items: Mapping[str, object], owner: str) -> None:
 def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
     left, right = axes.get_xlim()
     for name, level in levels.items():
-        axes.axhline(level, color=MUTED, linestyle=LEVEL, linewidth=1.6)
-        axes.annotate(
-            name,
-            (1.0, level),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, 0),
-            textcoords="offset points",
-            fontsize=10.5,
-            va="center",
-        )
+        axes.axhline(level, color=MUTED, linestyle=LEVEL, linewidth=1.6, label=name)
     axes.set_xlim(left, right)
-
-
-def _legend_below(figure: Figure, axes: Axes, columns: int = 1) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower left", ncols=columns, fontsize=11, handlelength=3
-    )

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import ArrayLike, NDArray
 
+from lnbook.chapters.shared.line_labels import label_lines
 from lnbook.notebook.style import COLORS, INK, MUTED, WIDTH, line_styles
 
 __all__ = ["by_block", "keys", "losses", "xor"]
@@ -63,10 +64,10 @@ def by_block(
             )
         axes.set(title=title, ylabel=label, yscale="log")
         axes.grid()
-        axes.legend(loc="upper right", ncols=2)
     if top is not None:
         all_axes[0].set_ylim(top=top)  # the scale is shared
     all_axes[-1].set_xlabel("block")
+    label_lines(figure)
     return figure
 
 

@@ -97,8 +97,12 @@ ANSWERS = {
         ("changed x", lambda x, *rest: rms(x.mul_(2), *rest)),
         ("The last 3 of 23 rows are missing", without_last_block),
         (
-            "bytes at once, where a block has 2,048",
+            "reads 11,776 bytes and writes 184, where a block has 2,048",
             lambda x, w, eps, height, out: rms(x, w, eps, len(x), out),
+        ),
+        (
+            "and writes 3,584, where a block has 2,048",
+            lambda x, w, eps, height, out: rms(x, w, eps, height + 3, out),
         ),
         ("write 4 arrays", wasteful),
         ("The weight is missing", lambda x, w, *rest: rms(x, w**0, *rest)),
