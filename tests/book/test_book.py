@@ -39,6 +39,20 @@ def test_every_chapter_has_two_exercises_or_more(book: Book) -> None:
     assert not {name: count for name, count in counts.items() if count < 2}
 
 
+def test_panels_have_numbers_since_wide_screens_show_them_side_by_side(book: Book) -> None:
+    place = r"(?:[Tt]op|[Mm]iddle|[Bb]ottom|[Uu]pper|[Ll]ower)"
+    found = [
+        f"{chapter.shown}:{number}: {word.group()}"
+        for chapter in book.chapters
+        for number, line in enumerate(chapter.path.read_text().splitlines(), start=1)
+        if not re.match(r" +alt:", line)  # describes the whole figure, whose panels are stacked
+        for word in re.finditer(
+            rf"\b(?:Top|Middle|Bottom):|\((?:top|bottom)\b|\b{place} panels?\b", line
+        )
+    ]
+    assert not found
+
+
 def test_code_fits_the_page(book: Book) -> None:
     folded = {"remove-cell", "remove-input", "hide-input"}
     wrong = []
