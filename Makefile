@@ -50,7 +50,7 @@ FOLDER = $(subst -,_,$(NAME))
 RULES := $(addprefix tests/book/test_,book.py needs.py references.py terms.py tree.py)
 ONE = $(RULES) tests/chapters/shared/test_figures.py lnbook/chapters/$(FOLDER) tests/chapters/$(FOLDER) tests/notebooks/$(NAME).ipynb
 
-test: $(READY) ## lint, run all tests that don't need a browser, execute every chapter (15 minutes)
+test: $(READY) ## lint, run all tests that don't need a browser, execute every chapter (9 minutes)
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) bookbuild lint

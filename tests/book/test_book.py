@@ -40,7 +40,7 @@ def test_every_chapter_has_two_exercises_or_more(book: Book) -> None:
 
 
 def test_panels_have_numbers_since_wide_screens_show_them_side_by_side(book: Book) -> None:
-    place = r"(?:[Tt]op|[Mm]iddle|[Bb]ottom|[Uu]pper|[Ll]ower)"
+    place = r"(?i:top|middle|bottom|upper|lower)"
     found = [
         f"{chapter.shown}:{number}: {word.group()}"
         for chapter in book.chapters
