@@ -24,6 +24,16 @@ STRIPS = """figure => [...figure.querySelectorAll(".ln-panels > span")].map(colu
     }))"""
 
 
+# Whether nothing covers the right end of the second column. Images that load above can move it, so
+# it's scrolled into view and looked at in one go.
+ON_TOP = """figure => {
+    const column = figure.querySelectorAll(".ln-panels > span")[1];
+    column.scrollIntoView({ block: "center", behavior: "instant" });
+    const box = column.getBoundingClientRect();
+    return column.contains(document.elementFromPoint(box.right - 4, box.top + box.height / 3));
+}"""
+
+
 @pytest.mark.parametrize("name", STACKS)
 @pytest.mark.parametrize("mode", MODES)
 def test_panels_are_in_two_columns_where_there_is_room(
@@ -55,9 +65,7 @@ def test_panels_are_in_two_columns_where_there_is_room(
     assert right is not None
     assert firsts[0]["x"] > left["x"] + left["width"]
     assert firsts[1]["x"] + firsts[1]["width"] < right["x"]
-    middle = firsts[1]["x"] + firsts[1]["width"] - 4, firsts[1]["y"] + firsts[1]["height"] / 2
-    on_top = "([x, y]) => document.elementFromPoint(x, y).tagName"
-    assert page.evaluate(on_top, middle) == "IMG", "something covers the right end"
+    assert shown.evaluate(ON_TOP), "something covers the right end"
     assert page.evaluate("document.documentElement.scrollWidth") <= WIDE
 
 
