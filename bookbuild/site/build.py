@@ -35,7 +35,7 @@ def build(book: Book, *, quiet: bool = True) -> None:
     sources = unchanged.sources_digest(book.root)
     unchanged.forget(book.root)
     fill_cache(book)
-    unchanged.forget_renumbered(book.root)
+    unchanged.forget_outdated(book.root)
     print("Building the pages", flush=True)
     if not run_jupyter_book(book, quiet=quiet):
         # Sphinx doesn't repeat warnings for pages that it doesn't read again.

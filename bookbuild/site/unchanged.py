@@ -34,13 +34,15 @@ def remember(root: Path, digest: str) -> None:
     _stamp(root).write_text(digest, encoding="utf-8")
 
 
-def forget_renumbered(root: Path) -> None:
-    """Drop pages read before `_toc.yml` or the bibliography changed.
+def forget_outdated(root: Path) -> None:
+    """Drop pages read before `_toc.yml`, the bibliography or the build's own code changed.
 
-    Their figures and references may have new numbers, which Sphinx gives only to pages it reads.
+    Their figures and references may have new numbers, which Sphinx gives only to pages it reads,
+    and Sphinx doesn't know when the code that writes pages has changed.
     """
     read = _pages(root) / "environment.pickle"
-    sources = (root / "_toc.yml", root / "book" / "references.bib")
+    sources = [root / "_toc.yml", root / "book" / "references.bib"]
+    sources += (root / "bookbuild").rglob("*.py")
     changed = max(path.stat().st_mtime for path in sources if path.exists())
     if read.exists() and read.stat().st_mtime < changed:
         forget_pages(root)

@@ -100,8 +100,7 @@ def _strip(address: str, span: figure_panels.Span, whole: tuple[float, float]) -
     size = f'width="{width / 0.75:.0f}" height="{tall / 0.75:.0f}"'  # in CSS pixels
     style = f"aspect-ratio:{width:.1f}/{tall:.1f};object-position:0 {place:.2f}%"
     return "".join(
-        f'<img class="ln-{mode} dark-light" src="{source}" alt="" {size} style="{style}" '
-        'decoding="async" loading="lazy">'
+        f'<img class="ln-{mode}" src="{source}" alt="" {size} style="{style}" loading="lazy">'
         for mode, source in (("light", address), ("dark", twin(address)))
     )
 

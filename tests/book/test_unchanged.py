@@ -85,5 +85,5 @@ def test_pages_are_read_again_when_numbers_change(
         path.touch()
     changed = read.stat().st_mtime + 60 * minutes
     os.utime(small.book.root / name, (changed, changed))
-    unchanged.forget_renumbered(small.book.root)
+    unchanged.forget_outdated(small.book.root)
     assert read.exists() == kept
