@@ -98,7 +98,7 @@ def _strip(address: str, span: figure_panels.Span, whole: tuple[float, float]) -
     tall = span[1] - span[0]
     place = 100 * span[0] / (height - tall)
     size = f'width="{width / 0.75:.0f}" height="{tall / 0.75:.0f}"'  # in CSS pixels
-    style = f"aspect-ratio:{width:.1f}/{tall:.1f};object-position:0 {place:.2f}%"
+    style = f"aspect-ratio:{width:.0f}/{tall:.0f};object-position:0 {place:.1f}%"
     return "".join(
         f'<img class="ln-{mode}" src="{source}" alt="" {size} style="{style}" loading="lazy">'
         for mode, source in (("light", address), ("dark", twin(address)))

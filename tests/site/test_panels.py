@@ -24,11 +24,15 @@ STRIPS = """figure => [...figure.querySelectorAll(".ln-panels > span")].map(colu
     }))"""
 
 
-# What covers the right end of the second column, or null. Images that load above can move it, so
-# it's scrolled into view and looked at in one go.
-ON_TOP = """figure => {
+# What covers the right end of the second column, or null. A part of the page that wasn't on the
+# screen before is drawn only in the next frame, and may then move.
+ON_TOP = """async figure => {
     const column = figure.querySelectorAll(".ln-panels > span")[1];
-    column.scrollIntoView({ block: "center", behavior: "instant" });
+    for (let turn = 0; turn < 3; turn++) {
+        column.scrollIntoView({ block: "center", behavior: "instant" });
+        await new Promise(requestAnimationFrame);
+        await new Promise(requestAnimationFrame);
+    }
     const box = column.getBoundingClientRect();
     const top = document.elementFromPoint(box.right - 4, box.top + box.height / 3);
     return column.contains(top) ? null : top?.outerHTML.slice(0, 200) ?? "nothing";
