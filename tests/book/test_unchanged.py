@@ -74,14 +74,16 @@ def test_a_failed_build_makes_no_claim(root: Path, small: SmallBook) -> None:
     assert not unchanged.is_unchanged(root)
 
 
-@pytest.mark.parametrize("name", ["_toc.yml", "book/references.bib"])
+@pytest.mark.parametrize("name", ["_toc.yml", "book/references.bib", "bookbuild/sphinx/page.py"])
 @pytest.mark.parametrize(("minutes", "kept"), [(-1, True), (1, False)])
-def test_pages_are_read_again_when_numbers_change(
+def test_pages_are_read_again_when_numbers_or_the_build_change(
     small: SmallBook, name: str, minutes: int, kept: bool
 ) -> None:
     read = small.book.build / ".doctrees" / "environment.pickle"
     read.parent.mkdir(parents=True)
-    for path in (read, small.book.toc, small.book.source / "references.bib"):
+    code = small.book.root / "bookbuild" / "sphinx" / "page.py"
+    code.parent.mkdir(parents=True, exist_ok=True)
+    for path in (read, small.book.toc, small.book.source / "references.bib", code):
         path.touch()
     changed = read.stat().st_mtime + 60 * minutes
     os.utime(small.book.root / name, (changed, changed))
