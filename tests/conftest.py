@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell
@@ -12,12 +11,11 @@ from nbval.plugin import IPyNbCell
 from bookbuild.book import Book
 from bookbuild.outputs.execute import SECONDS_A_MESSAGE, SECONDS_PER_CELL
 from lnbook._build import SILENCE
-from tests.helpers.this_book import BOOK
+from tests.helpers.this_book import BOOK, STARTUP
 
 os.environ[SILENCE] = "1"  # a progress bar would be one more output to compare
 
-# The processes that tests start, and pytest's own workers, start faster with this folder.
-STARTUP = Path(__file__).parent / "helpers" / "startup"
+# For the processes that tests start, and pytest's own workers.
 PATHS = (str(STARTUP), os.environ.get("PYTHONPATH", ""))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, PATHS))
 

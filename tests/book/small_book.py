@@ -15,9 +15,8 @@ import pytest
 
 from bookbuild.__main__ import main
 from bookbuild.book import Book
+from tests.helpers.this_book import ROOT, STARTUP
 
-ROOT = Path(__file__).resolve().parents[2]
-STARTUP = ROOT / "tests" / "helpers" / "startup"
 # These commands don't run Sphinx, which leaves a lot of state behind, so they can run in this
 # process. In a new one, they'd spend seconds on imports.
 HERE = ("differences", "notebooks", "update-pins")

@@ -14,7 +14,8 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 from bookbuild.outputs import costs
 from bookbuild.outputs.costs import Cost
-from tests.book.small_book import STARTUP, SmallBook
+from tests.book.small_book import SmallBook
+from tests.helpers.this_book import STARTUP
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "pytest", "-p", "tests.chapter_costs", "-p", "no:cacheprovider"]

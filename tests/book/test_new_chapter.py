@@ -12,7 +12,8 @@ from bookbuild.book import Book
 from bookbuild.errors import BookError
 from bookbuild.new_chapter import new_chapter
 from tests.book import test_references
-from tests.book.small_book import ROOT, STARTUP, SmallBook
+from tests.book.small_book import ROOT, SmallBook
+from tests.helpers.this_book import STARTUP
 
 NAME = "transformer/one-more"
 COPIED = ("_config.yml", "_toc.yml", "constraints.txt", "environment.yml", "pyproject.toml")
