@@ -57,6 +57,7 @@ def _on_rank(
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
     try:
+        dist.barrier()  # a process that left early would break the connections of the others
         return function(rank, *args)
     finally:
         dist.destroy_process_group()
