@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
+from jupyter_client.manager import KernelManager
+from nbval import kernel
 from nbval.plugin import IPyNbCell
 
 from bookbuild.book import Book
 from bookbuild.outputs.execute import SECONDS_A_MESSAGE, SECONDS_PER_CELL
+from bookbuild.outputs.kernels import connection
 from lnbook._build import SILENCE
 from tests.helpers.this_book import BOOK, STARTUP
 
@@ -44,7 +47,8 @@ def book_style() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make nbval wait as long for a cell and its kernel as `make notebooks` does."""
+    """Make nbval start and wait for kernels as `make notebooks` does."""
+    kernel.KernelManager = lambda **settings: KernelManager(**connection(), **settings)
     config.option.nbval_cell_timeout = SECONDS_PER_CELL
     config.option.nbval_kernel_startup_timeout = SECONDS_A_MESSAGE
 

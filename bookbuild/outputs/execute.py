@@ -13,12 +13,14 @@ from importlib.metadata import version
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 from bookbuild.book import Book
 from bookbuild.chapter import Chapter, code_cells
 from bookbuild.checks.check_outputs import output_problems
 from bookbuild.errors import BookError
 from bookbuild.outputs.digest import outputs_digest, package_digest, source_digest
+from bookbuild.outputs.kernels import connection
 from lnbook._build import SILENCE
 
 # Timeouts, also used for comparing references (tests/conftest.py). The slowest cell takes 25 s on
@@ -80,6 +82,7 @@ def execute(book: Book, chapter: Chapter) -> NotebookNode:
         record_timing=False,
         coalesce_streams=True,
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        config=Config(KernelManager=connection()),
     )
     digests = {"source": source_digest(book, chapter), "package": package_digest(book, chapter)}
     try:

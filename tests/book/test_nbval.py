@@ -13,11 +13,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
+from nbval import kernel
 from nbval.plugin import IPyNbFile
 
 from bookbuild.errors import BookError
 from bookbuild.outputs import execute
 from bookbuild.outputs.execute import SECONDS_A_MESSAGE, SECONDS_PER_CELL
+from bookbuild.outputs.kernels import connection
 from lnbook._build import FIGURE_SNAPSHOT
 from tests import conftest
 from tests.book.small_book import SmallBook
@@ -139,3 +141,27 @@ def test_a_slow_machine_has_time_for_a_cell_and_for_what_it_prints(
         "startup_timeout": SECONDS_A_MESSAGE,
         "iopub_timeout": SECONDS_A_MESSAGE,
     }
+
+
+def test_no_kernel_needs_a_port_that_another_program_could_take(
+    small: SmallBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[tuple[str, str]] = []
+
+    class Asked(NotebookClient):
+        def execute(self, **_: object) -> None:
+            manager = self.create_kernel_manager()
+            used.append((manager.transport, manager.ip))
+
+    monkeypatch.setattr(execute, "NotebookClient", Asked)
+    for _ in range(2):
+        manager = kernel.KernelManager(kernel_name="python3")
+        used.append((manager.transport, manager.ip))
+        execute.execute(small.book, small.book.chapters[0])
+    assert {transport for transport, _ in used} == {"ipc"}
+    assert len({name for _, name in used}) == 4
+
+
+def test_a_folder_with_a_long_name_makes_kernels_use_ports() -> None:
+    assert connection("/" + 50 * "a")
+    assert connection("/" + 100 * "a") == {}
