@@ -22,6 +22,7 @@
     let frame = 0;
     let timer = 0;
     let turning = 0;
+    let goal = null; // the state that a turn ends in
 
     function show() {
       frame = 0;
@@ -53,19 +54,25 @@
 
     function act(target, value) {
       const index = target.dataset.index;
+      change(figure.update(arrived(), target.dataset.act, value, index && Number(index)));
+    }
+
+    /** End a turn: whatever comes next starts from its goal. */
+    function arrived() {
       cancelAnimationFrame(turning);
-      change(figure.update(state, target.dataset.act, value, index && Number(index)));
+      const reached = goal || state;
+      goal = null;
+      return reached;
     }
 
     /** Go to a different state; the values that the figure names in `turns` get there gradually. */
     function turn(next) {
-      cancelAnimationFrame(turning);
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const turns = figure.turns || [];
-      const moves = (name) =>
-        String(state[name]) !== String(next[name]) && state[name].length === next[name].length;
+      const moves = (name) => String(state[name]) !== String(next[name]);
       if (still || !turns.some(moves)) return change(next);
       const from = state;
+      goal = next;
       const began = performance.now();
       const step = (now) => {
         const t = Math.min(1, Math.max(0, (now - began) / TURN_FOR));
@@ -75,6 +82,7 @@
           between[name] = t === 1 ? next[name] : mixed(from[name], next[name], eased);
         change(between);
         if (t < 1) turning = requestAnimationFrame(step);
+        else goal = null;
       };
       turning = requestAnimationFrame(step);
       return undefined;
@@ -89,10 +97,15 @@
     root.addEventListener("click", ({ target }) => {
       const button = target.closest("button[data-act]");
       const pointed = target.closest("[data-point]");
+      const cell = target.closest("[role=gridcell]");
+      if (cell) {
+        act(cell, Number(cell.dataset.index));
+        cell.focus({ preventScroll: true });
+      }
       if (!button && pointed && root.contains(pointed)) change(figure.update(state, "pin", pointed.dataset.point));
       if (!button) return;
       const value = button.dataset.value;
-      turn(figure.update(state, button.dataset.act, value, button.dataset.index));
+      turn(figure.update(arrived(), button.dataset.act, value, button.dataset.index));
     });
 
     // Pointing at a cell previews it without changing the choice or the announcement; a click chooses.
@@ -146,13 +159,8 @@
     });
 
     root.addEventListener("pointerdown", (event) => {
-      const target = event.target.closest("[data-drag], [role=slider][data-act], [role=gridcell]");
+      const target = event.target.closest("[data-drag], [role=slider][data-act]");
       if (!target || target.tagName === "INPUT" || event.button !== 0) return;
-      if (target.matches("[role=gridcell]")) {
-        act(target, Number(target.dataset.index));
-        target.focus();
-        return;
-      }
       event.preventDefault();
       settle();
       if (target.matches("[role=slider]")) target.focus({ preventScroll: true });
@@ -167,10 +175,11 @@
     show();
   }
 
-  /** A number, or each number in a list, partway to another; lists of different lengths jump. */
+  /** A number, or each number in a list, partway to another; new ones come from the old mean. */
   function mixed(from, to, t) {
     if (!Array.isArray(to)) return from + (to - from) * t;
-    return to.map((value, i) => (from.length === to.length ? mixed(from[i], value, t) : value));
+    const mean = from.reduce((sum, value) => sum + value, 0) / from.length;
+    return to.map((value, i) => mixed(from[i] ?? mean, value, t));
   }
 
   /** What dragging does: it moves a slider, or moves something freely. */

@@ -205,7 +205,7 @@ def test_a_finger_turns_the_sphere_sideways_and_scrolls_up_and_down(open_page: O
 
 
 def test_controls_of_a_row(open_page: OpenPage) -> None:
-    page = open_page(PAGE)
+    page = open_page(PAGE, still=True)
     root = figure(page, "norm")
     root.get_by_label("epsilon").fill("0")
     root.get_by_label("gamma of feature 1").fill("-0.5")
@@ -308,22 +308,49 @@ def test_the_gradient_can_be_left_out(open_page: OpenPage) -> None:
     check_row(root)
 
 
-def test_an_example_row_comes_smoothly(open_page: OpenPage) -> None:
+@pytest.mark.parametrize(
+    ("name", "number", "first", "last"),
+    [("mean 1000 higher", 0, 4, 1004), ("one outlier", 5, 14 / 3, 9), ("+ feature", 3, 14 / 3, 1)],
+)
+def test_an_example_row_comes_smoothly(
+    open_page: OpenPage, name: str, number: int, first: float, last: float
+) -> None:
+    page = open_page(PAGE)
+    root = figure(page, "norm")
+    page.evaluate(
+        """(number) => {
+            const all = document.querySelector(".ln-play-norm data[data-name=all]");
+            window.seen = [];
+            new MutationObserver(() => window.seen.push(JSON.parse(all.value).x[number]))
+                .observe(all, {attributes: true});
+        }""",
+        number,
+    )
+    root.get_by_role("button", name=name).click()
+    page.wait_for_function("(last) => window.seen.at(-1) === last", arg=last)
+    seen = page.evaluate("window.seen")
+    assert seen == sorted(seen, reverse=last < first)
+    low, high = sorted((first, last))
+    assert any(low < value < high for value in seen)
+    check_row(root)
+
+
+def test_a_click_before_a_row_has_come_does_not_stop_it_halfway(open_page: OpenPage) -> None:
     page = open_page(PAGE)
     root = figure(page, "norm")
     page.evaluate(
         """() => {
-            const all = document.querySelector(".ln-play-norm data[data-name=all]");
-            window.rows = [];
-            new MutationObserver(() => window.rows.push(JSON.parse(all.value).x[0]))
-                .observe(all, {attributes: true});
+            const press = (text) =>
+                [...document.querySelectorAll(".ln-play-norm button")]
+                    .find((button) => button.textContent.includes(text)).click();
+            press("mean 1000 higher");
+            requestAnimationFrame(() => requestAnimationFrame(() => press("+ feature")));
         }"""
     )
-    root.get_by_role("button", name="mean 1000 higher").click()
-    page.wait_for_function("window.rows.at(-1) === 1004")
-    rows = page.evaluate("window.rows")
-    assert rows == sorted(rows)
-    assert any(4 < value < 1004 for value in rows)
+    page.wait_for_function(
+        """() => JSON.parse(document.querySelector(".ln-play-norm data[data-name=all]").value)
+            .x.join() === "1004,1002,1008,1001" """
+    )
     check_row(root)
 
 
@@ -649,6 +676,24 @@ def test_pointing_previews_and_a_click_chooses(open_page: OpenPage) -> None:
     next_frame(page)
     expect(chosen).to_have_attribute("data-index", "71")
     assert everything(root)["x"][71] == 12
+    check_block(root)
+
+
+def test_a_finger_chooses_a_cell_or_scrolls_the_page(open_page: OpenPage) -> None:
+    page = open_page(PAGE, width=PHONE)
+    root = figure(page, "family")
+    chosen = root.locator("[role=gridcell][tabindex='0']")
+    cell = root.get_by_role("gridcell", name="image 3, channel 4, row 3, column 2")
+    cell.tap()
+    expect(chosen).to_have_attribute("data-index", "71")
+    assert page.evaluate("document.activeElement.dataset.index") == "71"
+    box = cell.bounding_box()
+    assert box is not None
+    height = page.evaluate("scrollY")
+    swipe(page, box["x"] - 60, box["y"] - 60, (0, -200))
+    page.wait_for_function("(height) => scrollY > height + 100", arg=height)
+    expect(chosen).to_have_attribute("data-index", "71")
+    assert root.locator("[stroke-dasharray='4 3']").count() == 0, "a finger previews nothing"
     check_block(root)
 
 
