@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from bookbuild.book import Book
 from bookbuild.errors import BookError
 
@@ -27,16 +29,25 @@ class Cost(NamedTuple):
 
 
 def peak_memory(process: int) -> int | None:
-    """The peak memory of a running process, in bytes.
+    """The peak memory of a running process, in bytes, and what its children need now.
 
-    None if the system doesn't report it; Linux does.
+    Of the children's memory, it counts what they don't share with others. None if the process has
+    ended, or if the system doesn't report a peak; Linux does.
     """
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    except OSError:
+        children = psutil.Process(process).children(recursive=True)
+    except (OSError, psutil.NoSuchProcess):
         return None
     found = re.search(r"VmHWM:\s*(\d+)", status)
-    return int(found[1]) * 1024 if found else None
+    return int(found[1]) * 1024 + sum(map(_own_memory, children)) if found else None
+
+
+def _own_memory(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().uss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def path(book: Book) -> Path:

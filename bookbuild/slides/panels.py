@@ -45,11 +45,11 @@ def only(figure: Figure, wanted: Sequence[int]) -> Figure:
     ends = [*starts[1:], found[-1][1]]
     strips = [(starts[row - 1], ends[row - 1]) for row in wanted]
     strips.append((found[-1][1], height))
-    label = " and ".join(map(str, wanted))
+    label = f"panel{'s' * (len(wanted) > 1)} {' and '.join(map(str, wanted))}"
     return replace(
         figure,
         name=f"{figure.name}.{'-'.join(map(str, wanted))}",
-        alt=f"{figure.alt} (Only panel {label}, from the top.)",
+        alt=f"{figure.alt} (Only {label}, counted from the top.)",
         svg=_joined(root, width, strips),
     )
 

@@ -46,6 +46,21 @@ def test_peak_is_what_was_held_at_once() -> None:
     assert costs.peak_memory(process.pid) is None, "it has ended"
 
 
+def test_children_count_with_what_they_do_not_share() -> None:
+    code = "print('up', flush=True); input()"
+    child = f"import subprocess, sys; block = b'1' * 100_000_000; {code}"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        peak = costs.peak_memory(process.pid)
+        process.communicate("\n")
+    assert peak is not None
+    assert 100_000_000 < peak < 140_000_000
+
+
 def test_costs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
     book = Book(tmp_path)
     costs.keep(book, {"part/a": Cost(1.0, 10), "part/b": Cost(2.0, 20)})

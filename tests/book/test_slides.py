@@ -172,7 +172,7 @@ def test_only_some_panels_of_a_figure(path: Path, formulas: Renderer) -> None:
     found = read(path, formulas, text)
     (figure,) = found.figures
     assert (figure.name, figure.chapter) == ("drawn.2", "part/chapter")
-    assert figure.alt.endswith("(Only panel 2, from the top.)")
+    assert figure.alt.endswith("(Only panel 2, counted from the top.)")
     light, _ = html(found, 2).select("figure img")
     assert (light["src"], light["width"], light["height"]) == (
         "figures/chapter-drawn.2.svg",

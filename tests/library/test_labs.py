@@ -336,6 +336,7 @@ WRONG = [
     (three.check_conclusion(RUNS, "pre", 0.7), "isn't the difference"),
     (three.check_average(lambda y, mask: y.mean(1)), "padding included"),
     (three.check_average(masked_by_product), "NaN times 0"),
+    (three.check_average(lambda y, mask: average(y, ~mask)), "mask is True for real tokens"),
     (three.check_padding("abc"), "(a) is false"),
     (three.check_overflow(100), "100 squared is 10000, which isn't too large for float16."),
     (three.check_overflow(512), "smaller number overflows"),

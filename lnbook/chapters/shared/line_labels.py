@@ -123,7 +123,7 @@ def _columns(x: Array) -> list[NDArray[np.intp]]:
 def _apart(y: Array, heights: Array, bottom: float, top: float) -> Array:
     """Move labels as little as possible, in the sense of least squares, so that none overlap.
 
-    Where there's room, they stay between the bottom and the top.
+    If there's room, they stay within the axes.
     """
     order = np.argsort(y.round(3), kind="stable")  # rounding noise doesn't swap equal ones
     tall = heights[order]

@@ -14,19 +14,19 @@ from torch import Tensor
 
 from lnbook.layers import LayerNorm
 
-__all__ = ["MORE_WRONG", "WRONG"]
+__all__ = ["MORE_WRONG", "PLAIN", "WRONG"]
 
 Formula = Callable[[Tensor, LayerNorm, tuple[int, ...]], Tensor]
 
 
 def _module(name: str, formula: Formula) -> type[LayerNorm]:
-    """A LayerNorm that computes `formula(x, layer, dims)` instead of the right formula."""
+    """A LayerNorm that computes `formula(x, layer, dims)` instead of calling torch's kernel."""
 
     def forward(self: LayerNorm, input: Tensor) -> Tensor:
         return formula(input, self, tuple(range(-len(self.normalized_shape), 0)))
 
     words = "".join(word.capitalize() for word in name.replace("-", " ").split() if word.isalnum())
-    return type(words, (LayerNorm,), {"forward": forward, "__doc__": f"Wrong: {name}."})
+    return type(words, (LayerNorm,), {"forward": forward, "__doc__": f"{name}."})
 
 
 def _modules(formulas: Mapping[str, Formula]) -> Mapping[str, type[LayerNorm]]:
@@ -63,6 +63,9 @@ def _one_pass(x: Tensor, layer: LayerNorm, dims: tuple[int, ...]) -> Tensor:
     variance = x.square().mean(dims, keepdim=True) - x.mean(dims, keepdim=True).square()
     return _affine(centered(x, dims) / torch.sqrt(variance + layer.eps), layer)
 
+
+# A right module: it differs from torch's kernel only by rounding.
+PLAIN = _module("plain formula", lambda x, layer, dims: _affine(_xhat(x, layer, dims), layer))
 
 WRONG: Mapping[str, type[LayerNorm]] = _modules(
     {

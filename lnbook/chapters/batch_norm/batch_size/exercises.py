@@ -72,7 +72,7 @@ def check_pair(far: Any = None, near: Any = None) -> str:
             otherwise=f"{what} is off. First find the mean and the variance of the two numbers.",
             tolerance=0.006,
         )
-    return "Unless two images nearly agree in a feature, only its sign is left."
+    return "Unless two images nearly agree in a feature, only the sign of their difference is left."
 
 
 SLOPE_CASES = ((0.02, 1e-3), (0.5, 0.1), (0.0, 1e-5))

@@ -276,7 +276,8 @@ def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
             return function(_layer(weight, bias), x)
         except RuntimeError as error:
             if "running_mean should contain" in str(error):
-                raise NotYet(f"The layer rejects x of shape {shape}. {AS_IT_IS}") from error
+                told = f"For x of shape {shape}, the layer rejects its input."
+                raise NotYet(f"{told}\nAxis 1 must hold the {channels} channels.") from error
             raise
 
     answer = run_answer(apply, x, context=f"x had the shape {shape}", hint="a new tensor")

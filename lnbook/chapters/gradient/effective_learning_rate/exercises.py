@@ -59,7 +59,10 @@ def check_recipe(degrees: Any = None, steps: Any = None) -> str:
         otherwise="Find 1 / (4 * rate * decay).",
         tolerance=100.0,
     )
-    return "About half a degree per step; the distance from it shrinks to 1/e every 5,000 steps."
+    return (
+        "About half a degree per step, and every 5,000 steps, the distance from the equilibrium "
+        "shrinks to 1/e."
+    )
 
 
 DECAYS: dict[str, Callable[[float, float, float], float]] = {
@@ -104,7 +107,9 @@ def check_new_decay(function: Callable[[float, float, float], Any]) -> str:
             "The product of rate and decay has to fall by the square of the factor.",
             tolerance=1e-9,
         )
-    return "Rate and decay fall together, and the norm stays where it is."
+    return (
+        "Rate and decay fall together. For gradients of the same size, the norm stays where it is."
+    )
 
 
 INVARIANT = "ab"

@@ -45,8 +45,6 @@ class Run(NamedTuple):
 def noisy_task(seed: int) -> tuple[Tensor, Tensor]:
     """Return inputs of shape (512, 8) and labels, 30% of them drawn at random.
 
-    With random labels, the gradient stays large, no matter how long you train.
-
     Example:
         >>> inputs, labels = noisy_task(0)
         >>> inputs.shape, labels.unique().tolist()

@@ -59,7 +59,8 @@ def check_tolerances(worst: Any = None, likely: Any = None) -> str:
             {other: np.array(LIKELY if name == "worst" else WORST)} | _mistakes(right),
             otherwise=f"The {name} case isn't right. Multiply the number of roundings, the unit "
             "roundoff and the size of the numbers, and divide by the standard deviation.",
-            tolerance=0.02 * right,
+            tolerance=0.06,  # one digit is enough
+            relative=True,
         )
     return "In practice, you'll see something near the second number or below."
 

@@ -63,6 +63,9 @@ MERGE_MISTAKES: dict[str, Callable[[Array, Array], Array]] = {
         lambda means, variances: np.array([means.mean(), variances.mean()])
     ),
     "It sums the variances.": lambda m, v: np.array([m.mean(), v.sum() + m.var()]),
+    "It sums the squared deviations of the means. Divide by the number of parts.": (
+        lambda m, v: np.array([m.mean(), v.mean() + m.size * m.var()])
+    ),
     "It leaves out the variances within the parts.": lambda m, v: np.array([m.mean(), m.var()]),
     "It uses the unbiased variance of the means. Divide by the number of parts, not by one less.": (
         lambda m, v: np.array([m.mean(), v.mean() + m.var(ddof=1)])
@@ -91,7 +94,7 @@ def check_merge(function: Callable[[Array, Array], Any]) -> str:
         Not yet. It averages the variances. The means of the parts differ as well.
     """
     rng = np.random.default_rng(8)
-    for parts in (2, 4, 8):
+    for parts in (4, 2, 8):
         rows = rng.normal(rng.normal(size=(parts, 1)), 0.5, size=(parts, 6))
         means, variances = rows.mean(1), rows.var(1)
         answer = run_answer(function, means, variances, context=f"with {parts} parts")

@@ -98,7 +98,12 @@ def check_order(x: Any = None, gamma: Any = None) -> str:
             )
     if np.ptp(weight) == 0.0:
         raise NotYet("All your gammas are equal. That stretches the row but keeps its order.")
-    above = row > row.mean()
+    above, below = row > row.mean(), row < row.mean()
+    if all(np.unique(row[side]).size < 2 for side in (above, below)):
+        raise NotYet(
+            "No positive gamma can change the order in this row. It needs two different features "
+            "on the same side of the mean."
+        )
     if all(np.ptp(weight[side]) == 0.0 for side in (above, ~above)):
         raise NotYet(
             "Your gammas differ only between features on different sides of the mean, and "

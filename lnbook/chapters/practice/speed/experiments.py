@@ -607,8 +607,8 @@ def lstm_by_hand(grad_output: Tensor, x: Tensor, p: Parameters, kept: Kept) -> d
 def _local_derivatives(kept: Kept, given_c: Tensor) -> tuple[Tensor, Tensor]:
     """Return the local derivatives of a step.
 
-    They're the derivatives of m and h' with respect to the summed inputs, and of h' with respect
-    to LN(m).
+    They're the derivatives of m and h' with respect to the gates' inputs, which have been
+    normalized, scaled and shifted, and of h' with respect to LN(m).
     """
     i, f, g, o = kept.gates.chunk(4, -1)
     local = torch.empty_like(kept.gates)

@@ -1,8 +1,8 @@
 """Newer designs of the transformer, each as a small change to one language model.
 
 The model is the one in `lnbook.chapters.shared.language_model`. Initial values and windows come
-from NumPy, so with the same seed, all models see the same text and start with the same values in
-the parameters that they share.
+from NumPy, so with the same seed, all models see the same text, and all but nGPT start from the
+same random matrices (one control rescales some of them).
 """
 
 from __future__ import annotations

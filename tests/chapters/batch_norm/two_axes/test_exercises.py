@@ -96,7 +96,8 @@ ANSWERS = {
         ("Correct.", apply),
         ("Correct.", lambda layer, x: layer(x.reshape(-1, x.shape[-1])).reshape(x.shape)),
         ("Correct.", lambda layer, x: layer(x.flatten(0, 1)).detach().numpy().reshape(x.shape)),
-        ("rejects x of shape (2, 5, 3). Your function passes x", lambda layer, x: layer(x)),
+        ("the layer rejects its input.\nAxis 1 must hold the 3 ch", lambda layer, x: layer(x)),
+        ("rejects its input", lambda layer, x: layer(x.reshape(-1, x.shape[1])).reshape(x.shape)),
         ("`reshape` doesn't move an axis", lambda layer, x: layer(mixed(x)).reshape(x.shape)),
         ("came back with `reshape`", lambda layer, x: layer(swap(x)).reshape(x.shape)),
         ("moved the channels with `reshape`", lambda layer, x: swap(layer(mixed(x)))),
@@ -110,7 +111,7 @@ ANSWERS = {
         ),
         ("used the running statistics", lambda layer, x: apply(layer.eval(), x)),
         ("but not back", lambda layer, x: layer(swap(x))),
-        ("Axis 1 of x holds the positions", lambda layer, x: swap(layer(x))),
+        ("rejects its input", lambda layer, x: swap(layer(x))),
         ("Did you forget `return`?", lambda layer, x: ...),
         ("the values differ from the reference", lambda layer, x: apply(layer, x) + 5e-9),
         # right if the length and the number of channels differ, wrong if they're equal

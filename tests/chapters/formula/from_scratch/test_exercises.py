@@ -78,6 +78,19 @@ def test_a_test_that_misses_one_module_gets_its_hint(name: str) -> None:
     assert verdict == Verdict(False, told + exercises.HINTS[name])
 
 
+def same_bits(candidate: type[nn.Module]) -> bool:
+    """A test that notices nothing but rounding."""
+    x = torch.from_numpy(np.random.default_rng(7).normal(size=(20, 10)))
+    ours, theirs = (one(10, dtype=torch.float64) for one in (candidate, nn.LayerNorm))
+    return torch.equal(ours(x), theirs(x))
+
+
+def in_32_bits(candidate: type[nn.Module]) -> bool:
+    """A test on so many numbers that rounding exceeds the tolerance."""
+    x = torch.from_numpy(np.random.default_rng(7).normal(size=(1000, 10))).float()
+    return torch.allclose(candidate(10)(x), nn.LayerNorm(10)(x))
+
+
 CALLS = iter(range(99))
 
 
@@ -130,7 +143,9 @@ ANSWERS = {
         ("Correct.", strong),
         ("Correct.", lambda c: np.testing.assert_equal(strong(c), True)),
         ("Correct.", lambda c: torch.tensor(strong(c))),
-        ("rejects nn.LayerNorm:\nit returned False.\nCompute in float64, or w", lambda _: False),
+        ("rejects nn.LayerNorm:\nit returned False.\nCompute in float64, a", lambda _: False),
+        ("rejects a right module that rounds differently:\nit returned False.", same_bits),
+        ("rejects a right module that rounds differently:\nit returned False.", in_32_bits),
         (
             "rejects nn.LayerNorm:\nRuntimeError: Given norma",
             lambda c: c((4, 5))(torch.zeros(2, 3)),
@@ -141,7 +156,10 @@ ANSWERS = {
         ("lets 12 of 12 wrong modules pass.\nDoes it compare the o", lambda c: [agree(c)].clear()),
         ("lets 2 of 12 wrong modules pass.\nThe first: eps fixed at 1e-5.", agree),
         ("lets 1 of 12 wrong modules pass.\nThe first: one-pass", lambda c: agree(c, eps=0.1)),
-        ("It passed before: does your data change?", lambda c: strong(c) and next(CALLS) < 2),
+        (
+            "It passed before: does your data change?",
+            lambda c: strong(c) and next(CALLS) < len(exercises.RIGHT),
+        ),
         ("Pass the function itself", "a test"),
     ],
     exercises.check_when_noticed: [

@@ -29,6 +29,7 @@ ANSWERS = {
     exercises.check_tolerances: [
         ("Correct.", WORST, LIKELY),
         ("Correct.", 4096 * 6e-8 * 20, 64 * 6e-8 * 20),  # u is rounded
+        ("Correct.", 0.005, 0.00008),
         ("half of it", 2 * WORST, LIKELY),
         ("divides by the standard deviation", 0.1 * WORST, LIKELY),
         ("2 on average", WORST / 2, LIKELY),

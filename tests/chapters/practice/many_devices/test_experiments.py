@@ -1,5 +1,14 @@
 """The chapter's experiments."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import psutil
 import pytest
 import torch
 import torch.distributed as dist
@@ -29,10 +38,60 @@ def test_a_process_with_nothing_to_wait_for_does_not_leave_too_early() -> None:
 
 def test_errors_reach_the_caller() -> None:
     def fails(rank: int) -> None:
-        raise KeyError(f"from rank {rank}")
+        if rank == 1:
+            raise KeyError(f"from rank {rank}")
+        dist.all_reduce(torch.ones(1))  # fails as soon as the other process has left
 
-    with pytest.raises(KeyError, match="from rank"):
-        run_on(2, fails)
+    for _ in range(5):
+        with pytest.raises(KeyError, match="from rank 1"):
+            run_on(2, fails)
+
+
+def test_a_process_that_ends_is_replaced() -> None:
+    with pytest.raises(BrokenProcessPool):
+        run_on(2, lambda rank: os._exit(1))
+    assert run_on(2, lambda rank: rank) == [0, 1]
+
+
+INTERRUPTED = """
+import time
+from lnbook.chapters.practice.many_devices.experiments import run_on
+
+def endless(rank):
+    time.sleep(3600)
+
+run_on(2, lambda rank: rank)
+try:
+    print("begins", flush=True)
+    run_on(2, endless)
+except KeyboardInterrupt:
+    print("stopped")
+print(run_on(2, lambda rank: rank))
+"""
+
+
+def test_an_interrupt_ends_the_processes_quietly() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=Path(__file__).resolve().parents[4],
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)  # as Jupyter does
+        out, errors = process.communicate()
+    assert (out, errors) == ("stopped\n[0, 1]\n", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has processes that share torch")
+def test_processes_share_the_memory_of_torch() -> None:
+    run_on(4, lambda rank: rank)
+    own = [child.memory_full_info().uss for child in psutil.Process().children(recursive=True)]
+    assert sum(own) < 300e6  # about 120 MB; with a torch of its own, each would need 150 MB
 
 
 def test_bad_size() -> None:

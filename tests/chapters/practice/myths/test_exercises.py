@@ -74,7 +74,8 @@ ANSWERS = {
         ("only between features on different sides of the mean", [1, 2, 9], [1, 1, 3]),
         ("closer to the mean", [1, 2, 9], [1, 1.1, 1]),
         ("The order is kept: the output is [-2.53 -0.56  1.4 ]", [1, 2, 9], [3, 1, 1]),
-        ("The order is kept", [1, 1, 9], [1, 3, 1]),
+        ("No positive gamma can change the order in this row", [1, 1, 9], [1, 3, 1]),
+        ("No positive gamma can change the order in this row", [1, 2, 3], [1, 3, 1]),
     ],
     exercises.check_shortfall: [
         ("Correct.", lambda x, eps: eps / (x.var(axis=-1) + eps)),
