@@ -48,15 +48,16 @@ def bookmarks(document: pypdfium2.PdfDocument) -> list[tuple[int, str]]:
 
 
 def _outline(document: pypdfium2.PdfDocument, printed: PrintedBook) -> Iterator[str]:
-    found = {(depth, _letters(title)) for depth, title in bookmarks(document)}
+    found = set(bookmarks(document))
     for entry in printed.entries:
         # Chromium decides how a bookmark spells a formula in a heading.
         plain = entry.title.isascii() and entry.depth <= 1
-        if plain and (entry.depth, _letters(entry.title)) not in found:
+        if plain and (entry.depth, entry.title) not in found:
             yield f"has no bookmark '{entry.title}' at depth {entry.depth}"
 
 
-def _letters(text: str) -> str:
+def letters(text: str) -> str:
+    """Return a text without spaces and line breaks."""
     return "".join(text.split())
 
 

@@ -31,8 +31,8 @@ class Cost(NamedTuple):
 def peak_memory(process: int) -> int | None:
     """The peak memory of a running process, in bytes, and what its children need now.
 
-    Of the children's memory, it counts what they don't share with others. None if the process has
-    ended, or if the system doesn't report a peak; Linux does.
+    Memory that several children share is divided among them. None if the process has ended, or if
+    the system doesn't report a peak; Linux does.
     """
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
@@ -40,12 +40,12 @@ def peak_memory(process: int) -> int | None:
     except (OSError, psutil.NoSuchProcess):
         return None
     found = re.search(r"VmHWM:\s*(\d+)", status)
-    return int(found[1]) * 1024 + sum(map(_own_memory, children)) if found else None
+    return int(found[1]) * 1024 + sum(map(_memory, children)) if found else None
 
 
-def _own_memory(process: psutil.Process) -> int:
+def _memory(process: psutil.Process) -> int:
     try:
-        return int(process.memory_full_info().uss)
+        return int(process.memory_full_info().pss)
     except psutil.NoSuchProcess:
         return 0
 

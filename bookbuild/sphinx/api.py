@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import stringify_annotation
 
 LISTED = "api-modules"  # page metadata: the modules that the page lists, keyed by pattern
 
@@ -20,11 +23,18 @@ class _OneField(NamedTuple):
 
 _FIELD = type(_OneField.field)  # the type of a named tuple's fields
 
+# What Sphinx writes for an ArrayLike and for an NDArray, which are only names of other types
+_ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
+_ND_ARRAY = re.compile(
+    r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[([^]]+)\]\]"
+)
+
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Add the `api-modules` directive, and leave out what docstrings already explain."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _short)
     app.connect("env-get-outdated", _outdated)
     app.add_directive("api-modules", Modules)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -34,6 +44,24 @@ def _skip(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: A
     """Skip the fields of named tuples: the class docstring explains them."""
     del app, what, name, skip, options
     return True if isinstance(member, _FIELD) else None
+
+
+def _short(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: Any,
+    options: Any,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Write the types of arrays as the code does: ArrayLike, NDArray."""
+    del app, what, name, obj, options
+    return _named(signature), _named(returned)
+
+
+def _named(types: str | None) -> str | None:
+    return types and _ND_ARRAY.sub(r"NDArray[\1]", types.replace(_ARRAY_LIKE, "ArrayLike"))
 
 
 def _modules(env: BuildEnvironment, pattern: str) -> list[str]:

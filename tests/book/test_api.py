@@ -4,13 +4,17 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from numpy.typing import ArrayLike, NDArray
+from sphinx.util.inspect import stringify_signature
 
 from bookbuild.sphinx import api
+from lnbook import reference
 from tests.helpers.this_book import BOOK
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lnbook"
@@ -101,3 +105,23 @@ def test_a_page_is_read_again_only_when_its_package_has_other_modules(tmp_path: 
     assert outdated() == []
     (package / "adding.py").touch()
     assert outdated() == ["api/data"]
+
+
+def test_a_signature_has_the_names_of_array_types() -> None:
+    def signature(function: Callable[..., object]) -> str | None:
+        whole = stringify_signature(inspect.signature(function), unqualified_typehints=True)
+        given, arrow, returned = whole.partition(" -> ")
+        return arrow.join(filter(None, api._short(None, "", "", None, None, given, returned)))
+
+    def some(x: ArrayLike | None, found: dict[str, NDArray[np.int64]]) -> None:
+        """Do nothing."""
+
+    assert signature(reference.layer_norm) == (
+        "(x: ArrayLike, normalized_shape: int | ~collections.abc.Sequence[int], "
+        "weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-05) "
+        "-> NDArray[~numpy.float64]"
+    )
+    assert signature(some) == (
+        "(x: ArrayLike | None, found: dict[str, NDArray[~numpy.int64]]) -> None"
+    )
+    assert api._short(None, "", "", None, None, None, None) == (None, None)

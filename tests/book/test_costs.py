@@ -46,7 +46,7 @@ def test_peak_is_what_was_held_at_once() -> None:
     assert costs.peak_memory(process.pid) is None, "it has ended"
 
 
-def test_children_count_with_what_they_do_not_share() -> None:
+def test_children_count() -> None:
     code = "print('up', flush=True); input()"
     child = f"import subprocess, sys; block = b'1' * 100_000_000; {code}"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"

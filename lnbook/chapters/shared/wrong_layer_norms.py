@@ -1,4 +1,4 @@
-"""LayerNorm modules with one mistake each, for trying out tests.
+"""LayerNorm modules for trying out tests: one that's right, the others with one mistake each.
 
 A wrong module has the arguments and parameters of `torch.nn.LayerNorm`. Only one line of its
 formula is different.
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lnbook.layers import LayerNorm
 
-__all__ = ["MORE_WRONG", "PLAIN", "WRONG"]
+__all__ = ["MORE_WRONG", "WRONG"]
 
 Formula = Callable[[Tensor, LayerNorm, tuple[int, ...]], Tensor]
 
@@ -26,7 +26,9 @@ def _module(name: str, formula: Formula) -> type[LayerNorm]:
         return formula(input, self, tuple(range(-len(self.normalized_shape), 0)))
 
     words = "".join(word.capitalize() for word in name.replace("-", " ").split() if word.isalnum())
-    return type(words, (LayerNorm,), {"forward": forward, "__doc__": f"{name}."})
+    return type(
+        words, (LayerNorm,), {"forward": forward, "__doc__": f"LayerNorm with one change: {name}."}
+    )
 
 
 def _modules(formulas: Mapping[str, Formula]) -> Mapping[str, type[LayerNorm]]:
@@ -64,8 +66,15 @@ def _one_pass(x: Tensor, layer: LayerNorm, dims: tuple[int, ...]) -> Tensor:
     return _affine(centered(x, dims) / torch.sqrt(variance + layer.eps), layer)
 
 
-# A right module: it differs from torch's kernel only by rounding.
-PLAIN = _module("plain formula", lambda x, layer, dims: _affine(_xhat(x, layer, dims), layer))
+class PlainLayerNorm(LayerNorm):
+    """The plain formula: it differs from torch's kernel only by rounding."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalize the last dimensions of `input`."""
+        super().forward(input)  # refuses a wrong shape
+        dims = tuple(range(-len(self.normalized_shape), 0))
+        return _affine(_xhat(input, self, dims), self)
+
 
 WRONG: Mapping[str, type[LayerNorm]] = _modules(
     {

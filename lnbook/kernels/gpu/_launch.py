@@ -169,7 +169,7 @@ def forward_options(block: int, dtype: torch.dtype) -> dict[str, int]:
     """Return how many groups of 32 threads normalize a row, and how many registers they may use.
 
     A multiprocessor has room for two programs with the largest block, if a thread uses at most 128
-    of its 65536 registers. (For odd widths in 16 bits, the compiler then spills some.)
+    of its 65536 registers. (For some odd widths in 16 bits, the compiler then spills a little.)
 
     Args:
         block: the size of a row's block.

@@ -19,8 +19,8 @@ from lnbook.chapters.shared.checker import (
 )
 from lnbook.chapters.shared.wrong_layer_norms import (
     MORE_WRONG,
-    PLAIN,
     WRONG,
+    PlainLayerNorm,
     centered,
     variance,
 )
@@ -46,8 +46,8 @@ HINTS = {
 RIGHT: dict[str, type[nn.Module]] = {
     "nn.LayerNorm": nn.LayerNorm,
     "the LayerNorm of lnbook": LayerNorm,
-    # The others call the same kernel, and a test that only notices rounding would accept them.
-    "a right module that rounds differently": PLAIN,
+    # The other two call the same kernel: a test that notices nothing but rounding accepts them.
+    "a right module that rounds differently": PlainLayerNorm,
 }
 ROUNDING = "Compute in float64, and compare with torch.allclose, which allows for rounding."
 

@@ -77,7 +77,7 @@ def check_gradient_of_squares(function: Callable[..., Any]) -> str:
             },
             otherwise=f"The formula gives the wrong numbers {context}. Start from g = 2 * xhat.",
         )
-    return "A small eps makes it small in proportion, so a test with this loss can't see much."
+    return "If eps is small, so is this gradient, and a test with this loss can't see much."
 
 
 Apply = Callable[[Tensor, tuple[int, ...], Tensor | None, float], Tensor]

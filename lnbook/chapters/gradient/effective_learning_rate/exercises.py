@@ -60,8 +60,8 @@ def check_recipe(degrees: Any = None, steps: Any = None) -> str:
         tolerance=100.0,
     )
     return (
-        "About half a degree per step, and every 5,000 steps, the distance from the equilibrium "
-        "shrinks to 1/e."
+        "About half a degree per step, and the distance from the equilibrium shrinks by a factor "
+        "of e every 5,000 steps."
     )
 
 

@@ -98,13 +98,14 @@ def check_order(x: Any = None, gamma: Any = None) -> str:
             )
     if np.ptp(weight) == 0.0:
         raise NotYet("All your gammas are equal. That stretches the row but keeps its order.")
-    above, below = row > row.mean(), row < row.mean()
-    if all(np.unique(row[side]).size < 2 for side in (above, below)):
+    off = row - row.mean()
+    rounding = 1e-9 * np.ptp(row)
+    if all(np.ptp(side) < rounding for side in (off[off > rounding], off[off < -rounding])):
         raise NotYet(
             "No positive gamma can change the order in this row. It needs two different features "
             "on the same side of the mean."
         )
-    if all(np.ptp(weight[side]) == 0.0 for side in (above, ~above)):
+    if all(np.ptp(weight[side]) == 0.0 for side in (off > 0, off <= 0)):
         raise NotYet(
             "Your gammas differ only between features on different sides of the mean, and "
             "their signs keep those in order. Choose two on the same side."

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -47,6 +48,30 @@ def test_errors_reach_the_caller() -> None:
             run_on(2, fails)
 
 
+def test_an_error_says_in_which_process_it_was_raised() -> None:
+    class OwnError(Exception):
+        """A class that other processes can't import."""
+
+    def fails(rank: int) -> None:
+        raise OwnError
+
+    with pytest.raises(OwnError) as caught:
+        run_on(1, fails)
+    (note,) = caught.value.__notes__
+    assert note.startswith("In the process of rank 0:\nTraceback")
+    assert "raise OwnError" in note
+
+
+def test_results_may_need_a_gradient_and_have_a_class_of_their_own() -> None:
+    class Own:
+        value = torch.ones(2, requires_grad=True)
+
+    (own,) = run_on(1, lambda rank: Own())
+    assert own.value.tolist() == [1.0, 1.0]
+    (product,) = run_on(1, lambda rank: 2 * torch.nn.Parameter(torch.ones(2)))
+    assert product.tolist() == [2.0, 2.0]
+
+
 def test_a_process_that_ends_is_replaced() -> None:
     with pytest.raises(BrokenProcessPool):
         run_on(2, lambda rank: os._exit(1))
@@ -70,7 +95,9 @@ print(run_on(2, lambda rank: rank))
 """
 
 
-def test_an_interrupt_ends_the_processes_quietly() -> None:
+@pytest.mark.parametrize("stop", [os.kill, os.killpg], ids=["on Windows", "elsewhere"])
+def test_an_interrupt_ends_the_processes_quietly(stop: Callable[[int, int], None]) -> None:
+    """Jupyter interrupts a notebook's whole process group, but on Windows only its kernel."""
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED],
         stdout=subprocess.PIPE,
@@ -82,9 +109,25 @@ def test_an_interrupt_ends_the_processes_quietly() -> None:
         assert process.stdout
         process.stdout.readline()
         time.sleep(0.5)
-        os.killpg(process.pid, signal.SIGINT)  # as Jupyter does
+        stop(process.pid, signal.SIGINT)
         out, errors = process.communicate()
     assert (out, errors) == ("stopped\n[0, 1]\n", "")
+
+
+def test_the_processes_end_with_the_notebook() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[4],
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+    assert len(children) >= 2
+    _, alive = psutil.wait_procs(children, timeout=600)
+    assert not alive
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has processes that share torch")

@@ -76,6 +76,8 @@ ANSWERS = {
         ("The order is kept: the output is [-2.53 -0.56  1.4 ]", [1, 2, 9], [3, 1, 1]),
         ("No positive gamma can change the order in this row", [1, 1, 9], [1, 3, 1]),
         ("No positive gamma can change the order in this row", [1, 2, 3], [1, 3, 1]),
+        ("No positive gamma can change the order in this row", [0.1, 0.2, 0.3], [1, 3, 1]),
+        ("No positive gamma can change the order in this row", [1.1, 2.2, 3.3], [1, 3, 1]),
     ],
     exercises.check_shortfall: [
         ("Correct.", lambda x, eps: eps / (x.var(axis=-1) + eps)),
