@@ -29,6 +29,7 @@ HIGHEST, LOWEST = 1, 6
 REMOVED = (
     ".headerlink",
     ".d-print-none",
+    ".ln-scripted-only",
     ".ln-dark",
     ".ln-panels",
     "script",

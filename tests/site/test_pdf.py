@@ -19,6 +19,8 @@ from tests.book.rich_chapter import add_rich_chapter
 from tests.book.small_book import SmallBook
 
 pytestmark = pytest.mark.xdist_group("small book")
+LONG = "A heading of so many words that it takes two lines, on paper as on the screen of a phone"
+SCRIPTED = '```{raw} html\n<form class="ln-scripted-only">Type here</form>\n```'
 WIDE = "$$ " + " + ".join(f"x_{{{number}}}" for number in range(60)) + " $$"
 
 
@@ -28,7 +30,9 @@ def site(built: Callable[[], SmallBook]) -> SmallBook:
     small = built()
     add_rich_chapter(small)
     text = small.chapter.read_text()
-    text = text.replace("The end.", f"{WIDE}\n\n```python\n{'wide = ' * 30}1\n```\n\nThe end.")
+    text = text.replace(
+        "The end.", f"{WIDE}\n\n```python\n{'wide = ' * 30}1\n```\n\n## {LONG}\n\nThe end."
+    )
     small.chapter.write_text(text)
     done = small.run("pdf")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -59,12 +63,20 @@ def test_bookmarks_are_parts_chapters_and_sections(document: pypdfium2.PdfDocume
         (1, "1. A rich chapter"),
         (2, "1.1. Text and formulas"),
         (2, "1.2. Next section"),
+        (2, f"1.3. {LONG}"),
         (1, "2. The second"),
         (2, "2.1. Text and formulas"),
         (2, "2.2. Next section"),
         (0, "The rest"),
         (1, "Works"),
     ]
+
+
+def test_what_needs_a_script_is_not_printed(site: SmallBook) -> None:
+    page = site.book.html / site.chapter.relative_to(site.book.source).with_suffix(".html")
+    printed = site.book.build / "pdf" / "book.html"
+    assert "Type here" in page.read_text()
+    assert "Type here" not in printed.read_text()
 
 
 def test_contents_tell_the_pages(document: pypdfium2.PdfDocument) -> None:
