@@ -1,9 +1,8 @@
 /**
  * Describes a figure as a tree, turns the tree into HTML, and updates the page when it changes.
  *
- * The build writes the initial state of a figure into the page. In the browser, the same functions
- * change only what differs. So the figure without JavaScript and the live one are the same drawing,
- * and an element that has the focus keeps it.
+ * The build writes a figure's initial state into the page. In the browser, the same functions change
+ * only what differs, so an element that has the focus keeps it.
  */
 (function (root) {
   "use strict";
@@ -12,8 +11,8 @@
   const VOID = new Set(["input", "br"]);
 
   /**
-   * One element of a tree. Attributes that are null, undefined or false are left out; numbers are
-   * written with two decimals, which is enough for positions in a drawing.
+   * One element of a tree. Attributes that are null, undefined or false are left out; numbers get
+   * two decimals, enough for positions in a drawing.
    *
    * @param {string} tag
    * @param {Object<string, any>} attributes

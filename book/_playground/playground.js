@@ -34,7 +34,7 @@
       if (!frame) frame = requestAnimationFrame(show);
     }
 
-    /** Draw now instead of in the next frame: keys may come faster than frames. */
+    /** Draw now: keys may come faster than frames. */
     function settle() {
       if (frame) {
         cancelAnimationFrame(frame);
@@ -65,7 +65,7 @@
       return reached;
     }
 
-    /** Go to a different state; the values that the figure names in `turns` get there gradually. */
+    /** Go to a state; what the figure names in `turns` gets there gradually. */
     function turn(next) {
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const turns = figure.turns || [];
@@ -108,7 +108,7 @@
       turn(figure.update(arrived(), button.dataset.act, value, button.dataset.index));
     });
 
-    // Pointing at a cell previews it without changing the choice or the announcement; a click chooses.
+    // Pointing at a cell previews it; a click chooses it.
     function preview(cell) {
       state = figure.update(state, "preview", cell);
       soon();
@@ -182,7 +182,7 @@
     return to.map((value, i) => mixed(from[i] ?? mean, value, t));
   }
 
-  /** What dragging does: it moves a slider, or moves something freely. */
+  /** Dragging moves a slider, or moves something freely. */
   function dragging(target, first, act) {
     let last = place(target, first);
     if ("drag" in target.dataset) {
