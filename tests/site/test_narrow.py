@@ -17,6 +17,7 @@ from tests.site.visit import (
     largest_shift,
     layout_shift,
     switch_to,
+    too_tall,
     too_wide,
     visit,
 )
@@ -82,10 +83,10 @@ def test_on_a_phone(browser: Browser, site: str, name: str, axe_script: str) -> 
         page = seen.page
         expect(page.locator(LIVE)).to_have_count(len(FIGURES.get(name, ())))
         shift = layout_shift(page)
-        seen.lay_out()  # axe mistakes estimated sizes for real ones, and reports overlaps
+        seen.lay_out()
         # A page has the same colors on a desktop, where test_pages.py checks all of them.
         rules = axe.broken_rules(seen, axe_script, dark=name in SAMPLE)
-        faults = [*too_wide(page), *rules]
+        faults = [*too_wide(page), *too_tall(page), *rules]
         for mode in reversed(MODES):
             switch_to(page, mode)
             faults += page.evaluate(STICKING_OUT, [LIVE, PHONE])

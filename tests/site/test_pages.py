@@ -25,6 +25,7 @@ from tests.site.visit import (
     layout_shift,
     next_frame,
     switch_to,
+    too_tall,
     too_wide,
     visit,
 )
@@ -87,7 +88,7 @@ def test_on_a_desktop(
         seen.read_through()
         all_in_all, shift = weight(html, seen.loaded), layout_shift(seen.page)
         record("weight", name, {"load": at_first, "read": all_in_all, "shift": shift})
-        faults += [*text_faults(seen.page), *too_wide(seen.page)]
+        faults += [*text_faults(seen.page), *too_wide(seen.page), *too_tall(seen.page)]
         faults += [f"an image has no size: {source}" for source in seen.page.evaluate(UNSIZED)]
         faults += axe.broken_rules(seen, axe_script)
         if name in CHAPTERS:

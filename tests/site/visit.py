@@ -55,6 +55,19 @@ TOO_WIDE = """() => {
         .filter((element) => element.getBoundingClientRect().right > width + 1 && !inside(element))
         .map((element) => `${element.tagName}.${element.className}`.slice(0, 80));
 }"""
+# For pages that are laid out: what the style sheet reserved for each section before.
+TALLER_THAN_RESERVED = """() => {
+    delete document.documentElement.dataset.laidOut;
+    const sections = [...document.querySelectorAll(".bd-article section > section")];
+    const found = sections.flatMap((section) => {
+        const reserved = getComputedStyle(section).containIntrinsicBlockSize; // "auto 60px", "none"
+        const height = section.getBoundingClientRect().height;
+        return height > parseFloat(reserved.replace("auto ", ""))
+            ? [`#${section.id} is ${height} px tall, but has ${reserved}`] : [];
+    });
+    document.documentElement.dataset.laidOut = "";
+    return found;
+}"""
 LAID_OUT = "document.documentElement.dataset.laidOut !== undefined"
 FONTS = "**/*.woff2"
 DRAWN = "performance.getEntriesByName('first-contentful-paint').length > 0"
@@ -101,6 +114,11 @@ def switch_to(page: Page, mode: str) -> None:
 def too_wide(page: Page) -> list[str]:
     """The elements that make a page scroll sideways."""
     return [f"wider than the window: {element}" for element in page.evaluate(TOO_WIDE)]
+
+
+def too_tall(page: Page) -> list[str]:
+    """The sections that didn't fit into the space reserved for them before they were laid out."""
+    return [f"overlaps the next section: {text}" for text in page.evaluate(TALLER_THAN_RESERVED)]
 
 
 @dataclass
