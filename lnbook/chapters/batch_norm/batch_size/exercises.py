@@ -139,7 +139,7 @@ def check_large_eps(at_2: Any = None, at_32: Any = None) -> str:
     """Check what an epsilon of 10 does to batch normalization, compared with the default.
 
     Args:
-        at_2: "better", "worse" or "about the same", at a batch size of 2.
+        at_2: "better", "worse" or "about the same", at a batch size of 2 and a rate of 0.001.
         at_32: the same at a batch size of 32.
 
     Example:

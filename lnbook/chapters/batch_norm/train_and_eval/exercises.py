@@ -339,8 +339,8 @@ RECALIBRATE_MISTAKES: Mapping[str, Callable[[nn.Module, list[Tensor]], Array]] =
 def check_recalibrate(function: Recalibrate) -> str:
     """Check a function that gives a model's batch norms new running statistics.
 
-    Calls `function(model, batches)` with a model that has two batch norms, in evaluation mode, and
-    a list of three batches.
+    Calls `function(model, batches)` with a model that has two batch norms, once in evaluation mode
+    and once in training mode, and a list of three batches.
 
     Args:
         function: sets the running statistics to the plain mean over the batches, in place, and
@@ -350,7 +350,13 @@ def check_recalibrate(function: Recalibrate) -> str:
         >>> check_recalibrate(lambda model, batches: None)
         Not yet. The running statistics haven't changed. They change in training mode only.
     """
-    model, batches = _recalibrate_case()
+    for mode in (False, True):
+        model, batches = _recalibrate_case()
+        _check_recalibrated(function, model.train(mode), batches)
+    return "The statistics are the means over the batches, and everything else is as it was."
+
+
+def _check_recalibrated(function: Recalibrate, model: nn.Module, batches: list[Tensor]) -> None:
     original = copy.deepcopy(model)
     with running():
         function(model, list(batches))
@@ -366,8 +372,9 @@ def check_recalibrate(function: Recalibrate) -> str:
     mine, old = ([norm.momentum for norm in _norms(one)] for one in (model, original))
     if mine != old:
         raise NotYet("The statistics are right. Now restore the old momentum of each norm.")
-    if any(module.training for module in model.modules()):
+    if any(module.training != original.training for module in model.modules()):
+        was, left = ("training", "evaluation")[:: 1 if original.training else -1]
         raise NotYet(
-            "The statistics are right, but you left the model in training mode. Restore its mode."
+            f"The statistics are right, but the model was in {was} mode, and you left it in {left} "
+            "mode. Restore its mode."
         )
-    return "The statistics are the means over the batches, and everything else is as it was."

@@ -47,7 +47,7 @@ RIGHT: dict[str, type[nn.Module]] = {
     "nn.LayerNorm": nn.LayerNorm,
     "the LayerNorm of lnbook": LayerNorm,
     # The other two call the same kernel: a test that notices nothing but rounding accepts them.
-    "a right module that rounds differently": PlainLayerNorm,
+    "a module that's right in 32 and 64 bits, but rounds differently": PlainLayerNorm,
 }
 ROUNDING = "Compute in float64, and compare with torch.allclose, which allows for rounding."
 

@@ -164,7 +164,8 @@ def _check_case(
     if not torch.autograd.gradgradcheck(of_tensors, inputs, raise_exception=False):
         raise NotYet(
             "It passes gradcheck, but not gradgradcheck. Save inputs only, and recompute the rest "
-            "in backward: autograd treats any other saved tensor as a constant."
+            "in backward: if a saved tensor is neither an input nor an output, autograd treats it "
+            "as a constant."
         )
 
 

@@ -78,10 +78,12 @@ def check_removed(g: Any = None) -> str:
         raise NotYet("LayerNorm does remove a constant gradient. Find a different kind.")
     jacobian = reference.layer_norm_jacobian(REMOVED_ROW, eps=0.0)
     length, left = np.linalg.norm(answer), np.linalg.norm(jacobian @ answer)
-    if left <= 1e-6 * length:
+    # Any constant is removed, however large; it mustn't hide what's left of the rest.
+    rest = np.linalg.norm(answer - answer.mean())
+    if left <= 1e-6 * rest:
         return "Nothing is left of it."
     hint = "Which two directions does J send to 0?"
-    if left <= 0.02 * length:
+    if left <= 0.02 * rest:
         hint = "That's close: give exact numbers, without rounding."
     raise NotYet(f"Its norm goes from {length:.3f} to {left:.3f}. {hint}")
 

@@ -87,13 +87,21 @@ def check_norm_packed(function: Callable[[nn.Module, rnn.PackedSequence], Any]) 
         raise NotYet("That's a tensor. The next layer also has to know which row belongs where.")
     if not isinstance(answer, rnn.PackedSequence):
         raise NotYet(f"Return a PackedSequence, not a {type(answer).__name__}.")
-    if answer.unsorted_indices is None:
+    if answer.sorted_indices is None or answer.unsorted_indices is None:
         raise NotYet(
             "The order of the sequences is lost: sorted_indices and unsorted_indices are missing."
         )
     if not torch.equal(answer.batch_sizes, packed.batch_sizes):
         raise NotYet(
             "Your batch_sizes differ from the original ones. Did padding become part of the data?"
+        )
+    if not all(
+        torch.equal(getattr(answer, name), getattr(packed, name))
+        for name in ("sorted_indices", "unsorted_indices")
+    ):
+        raise NotYet(
+            "Your sorted_indices or unsorted_indices differ from the original ones, so the "
+            "sequences come back in the wrong order."
         )
     if answer.data.shape == before.shape and torch.equal(answer.data, before):
         raise NotYet("Nothing is normalized yet.")

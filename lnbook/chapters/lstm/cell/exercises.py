@@ -212,6 +212,8 @@ def check_norm_each_gate(function: Norm) -> str:
             {text: wrong(a, weight, bias).numpy() for text, wrong in NORM_MISTAKES.items()},
             otherwise=f"For a of shape {shape}, the values differ from those of four norms.",
         )
+        if not calls:
+            raise NotYet("The values are right. Now get them with one call to F.layer_norm.")
         if len(calls) > 1:
             raise NotYet(f"The values are right, but it takes {len(calls)} calls. One is enough.")
     return "Four norms, and no loop."
@@ -226,8 +228,8 @@ class _Counting(torch.overrides.TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        # F.layer_norm calls torch.layer_norm; only the outer call counts.
-        if name in ("layer_norm", "group_norm") and func.__module__ == "torch.nn.functional":
+        # F.layer_norm calls torch.layer_norm, but the mode isn't active inside the outer call.
+        if name in ("layer_norm", "group_norm", "native_layer_norm", "native_group_norm"):
             self.calls.append(name)
         return func(*args, **(kwargs or {}))
 

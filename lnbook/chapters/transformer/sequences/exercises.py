@@ -212,6 +212,12 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
         "look at every earlier output, not only at the first",
     ),
     (
+        "token 1 sees token 3, and nothing else leaks",
+        lambda x: _from(x, 2, 0),
+        True,
+        "change every token, and look at every earlier output, not only at the one before it",
+    ),
+    (
         "token 1 sees one feature of token 2",
         lambda x: np.concatenate([x[:1] + np.eye(x.shape[1])[-1] * x[1], x[1:]]),
         True,

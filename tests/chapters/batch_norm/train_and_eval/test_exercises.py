@@ -142,7 +142,14 @@ ANSWERS = {
         ("n't the plain means", lambda m, b: (recalibrate(m, b), m[2].running_var.add_(5e-9))),
         ("It changes the parameter 1.weight", lambda m, b: m[1].reset_parameters()),
         ("the old momentum of each", lambda m, b: (recalibrate(m, b, back=False), m.eval())),
-        ("you left the model in training mode", lambda m, b: (recalibrate(m, b), m.train())),
+        (
+            "in evaluation mode, and you left it in training",
+            lambda m, b: (recalibrate(m, b), m.train()),
+        ),
+        (
+            "in training mode, and you left it in evaluation",
+            lambda m, b: (recalibrate(m, b), m.eval()),
+        ),
     ],
 }
 

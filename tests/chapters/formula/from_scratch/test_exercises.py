@@ -144,8 +144,8 @@ ANSWERS = {
         ("Correct.", lambda c: np.testing.assert_equal(strong(c), True)),
         ("Correct.", lambda c: torch.tensor(strong(c))),
         ("rejects nn.LayerNorm:\nit returned False.\nCompute in float64, a", lambda _: False),
-        ("rejects a right module that rounds differently:\nit returned False.", same_bits),
-        ("rejects a right module that rounds differently:\nit returned False.", in_32_bits),
+        ("64 bits, but rounds differently:\nit returned False.", same_bits),
+        ("64 bits, but rounds differently:\nit returned False.", in_32_bits),
         (
             "rejects nn.LayerNorm:\nRuntimeError: Given norma",
             lambda c: c((4, 5))(torch.zeros(2, 3)),

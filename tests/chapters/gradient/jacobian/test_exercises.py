@@ -43,6 +43,8 @@ ANSWERS = {
         ("Its norm goes from 2.000 to 0.904", [1, -1, 1, -1]),
         ("That's close: give exact numbers", [-1.07, -0.53, 0, 1.6]),
         ("That's close: give exact numbers", [1, 2, 3, 6.0001]),
+        ("from 2000001.000 to 0.515. Which two", [1e6, 1e6 + 1, 1e6 + 1, 1e6]),
+        ("from 200.502 to 0.440. Which two", [100, 101, 100, 100]),
     ],
     exercises.check_scale_invariant: [
         ("Correct.", by_values),

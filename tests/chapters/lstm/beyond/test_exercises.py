@@ -1,5 +1,6 @@
 """The chapter's checkers accept correct answers and recognize common mistakes."""
 
+import torch
 from torch.nn.utils import rnn
 
 from lnbook.chapters.lstm.beyond import exercises
@@ -53,6 +54,17 @@ ANSWERS = {
             "order of the sequences is lost",
             lambda norm, packed: rnn.PackedSequence(norm(packed.data), packed.batch_sizes),
         ),
+        (
+            "order of the sequences is lost",
+            lambda n, p: rnn.PackedSequence(n(p.data), p.batch_sizes, None, p.unsorted_indices),
+        ),
+        (
+            "come back in the wrong order",
+            lambda n, p: rnn.PackedSequence(
+                n(p.data), p.batch_sizes, p.unsorted_indices, p.sorted_indices
+            ),
+        ),
+        ("come back in the wrong order", lambda n, p: p._replace(unsorted_indices=torch.arange(3))),
         ("padding become part", with_padding),
         ("Nothing is normalized", lambda norm, packed: packed),
         ("Give it packed.data", lambda norm, packed: packed._replace(data=packed.data + 1)),

@@ -147,6 +147,8 @@ ANSWERS = {
         ("Use a random change", partial(moves, by=1.0)),
         ("change every token, not only the last", partial(moves, places=[5])),
         ("look at every earlier output, not only at the first", partial(moves, at=0)),
+        ("token 3, and nothing else leaks: change every token", partial(moves, places=[1, 5])),
+        ("not only at the one before it", partial(moves, at=-1)),
         ("change every feature of the token", partial(moves, by=np.eye(4)[0])),
         ("compare every feature of the output", partial(moves, at=(slice(None), 0))),
         ("changes its input x", in_place),
