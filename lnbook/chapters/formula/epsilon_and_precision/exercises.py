@@ -207,12 +207,12 @@ def check_which_eps(eps: Any = None) -> str:
 
 HALF_GAPS = np.array([2.0**-24, 2.0**-11, 2.0**-8])
 REACH_MISTAKES: dict[str, Array] = {
-    "You used the gap after 1. u is half of it.": (2 * HALF_GAPS) ** -0.5,
-    "You doubled the gap. u is half of it.": (4 * HALF_GAPS) ** -0.5,
-    "That's where the square of the mean is that large. Take the square root.": 1 / HALF_GAPS,
-    "You took u itself. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS,
-    "That's the square root of u. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS**0.5,
-    "You swapped float16 and bfloat16. bfloat16 has fewer digits.": HALF_GAPS[[0, 2, 1]] ** -0.5,
+    "you used the gap after 1. u is half of it.": (2 * HALF_GAPS) ** -0.5,
+    "you doubled the gap. u is half of it.": (4 * HALF_GAPS) ** -0.5,
+    "that's where the square of the mean is that large. Take the square root.": 1 / HALF_GAPS,
+    "you took u itself. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS,
+    "that's the square root of u. Solve u * mean ** 2 = 1 for the mean.": HALF_GAPS**0.5,
+    "you swapped float16 and bfloat16. bfloat16 has fewer digits.": HALF_GAPS[[0, 2, 1]] ** -0.5,
 }
 
 
@@ -230,23 +230,16 @@ def check_reach(float32: Any = None, float16: Any = None, bfloat16: Any = None) 
 
     Example:
         >>> check_reach(2**11.5, 2**5, 2**3.5)
-        Not yet. You used the gap after 1. u is half of it.
+        Not yet. float32: you used the gap after 1. u is half of it.
     """
     given = {"float32": float32, "float16": float16, "bfloat16": bfloat16}
-    answers = np.array([as_array(mean, (), f"The mean in {name}") for name, mean in given.items()])
-    if not (answers > 0).all():
-        raise NotYet("Give positive means.")
-    right = HALF_GAPS**-0.5
-    off = [
-        name
-        for name, mean, wanted in zip(given, answers, right, strict=True)
-        if abs(math.log(mean / wanted)) > 0.01
-    ]
-    judge(
-        np.log(answers),
-        np.log(right),
-        {text: np.log(wrong) for text, wrong in REACH_MISTAKES.items()},
-        otherwise=f"Not right yet: {', '.join(off)}. Set u * mean ** 2 to 1.",
-        tolerance=0.01,
-    )
+    for place, (name, mean) in enumerate(given.items()):
+        judge(
+            as_array(mean, (), f"The mean in {name}"),
+            HALF_GAPS[place] ** -0.5,
+            {f"{name}: {text}": wrong[place] for text, wrong in REACH_MISTAKES.items()},
+            otherwise=f"{name}: not right yet. Set u * mean ** 2 to 1.",
+            tolerance=0.01,
+            relative=True,
+        )
     return "The fewer digits a format has, the closer to zero a mean has to be."

@@ -32,32 +32,37 @@ def check_launch(block: Any = None, masked: Any = None, parts: Any = None) -> st
 
     Example:
         >>> check_launch(block=5000)
-        Not yet. block: a block has to be a power of two.
+        Not yet. block: a block has to be a power of two, the smallest one that fits a row.
     """
-    given = as_count(block, "block")
-    if given & (given - 1):
-        raise NotYet("block: a block has to be a power of two.")
-    if given < WIDTH:
-        raise NotYet(f"block: the row has {WIDTH} elements, and they don't all fit.")
-    if given > BLOCK:
-        raise NotYet("block: a smaller power of two is enough.")
-    given = as_count(masked, "masked")
-    if given == WIDTH:
-        raise NotYet("masked: that's how many are not masked.")
-    if given != BLOCK - WIDTH:
-        raise NotYet("masked: the elements of the block that are beyond the end of the row.")
-    given = as_count(parts, "parts")
-    mistakes = {
-        PARTS // 2: "parts: twice that. Either you counted only one of the two parameters, or you "
-        "assumed bfloat16: sums are kept in float32.",
-        PARTS // 4: "parts: there are two parameters, and sums are kept in float32, 4 bytes each.",
-        2 * PROGRAMS * BLOCK * 4: "parts: masked elements aren't stored.",
-        PARTS // 4 // 2: "parts: that's a number of elements of one parameter. How many bytes?",
-    }
-    if given in mistakes:
-        raise NotYet(mistakes[given])
-    if given != PARTS:
-        raise NotYet("parts: parameters times programs times columns times bytes.")
+    judge(
+        as_count(block, "block"),
+        BLOCK,
+        {
+            f"block: the row has {WIDTH} elements, and they don't all fit.": BLOCK // 2,
+            "block: a smaller power of two is enough.": BLOCK * 2,
+        },
+        otherwise="block: a block has to be a power of two, the smallest one that fits a row.",
+    )
+    judge(
+        as_count(masked, "masked"),
+        BLOCK - WIDTH,
+        {"masked: that's how many are not masked.": WIDTH},
+        otherwise="masked: the elements of the block that are beyond the end of the row.",
+    )
+    judge(
+        as_count(parts, "parts"),
+        PARTS,
+        {
+            "parts: twice that. Either you counted only one of the two parameters, or you assumed "
+            "bfloat16: sums are kept in float32.": PARTS // 2,
+            "parts: there are two parameters, and sums are kept in float32, 4 bytes each.": (
+                PARTS // 4
+            ),
+            "parts: masked elements aren't stored.": 2 * PROGRAMS * BLOCK * 4,
+            "parts: that's a number of elements of one parameter. How many bytes?": PARTS // 8,
+        },
+        otherwise="parts: parameters times programs times columns times bytes.",
+    )
     return f"{PARTS / 1e6:.1f} MB, however many rows there are."
 
 

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lnbook import reference
-from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, run_answer
+from lnbook.chapters.shared.checker import (
+    NotYet,
+    as_array,
+    checker,
+    judge,
+    judge_letters,
+    run_answer,
+)
 
 __all__ = ["MISTAKES", "STATEMENTS", "check_order", "check_shortfall", "check_verdicts"]
 
@@ -21,50 +28,38 @@ Shortfall = Callable[[Array, float], Any]
 EPS = 1e-5
 
 # For each statement: whether it is true, and a hint for a wrong answer.
-STATEMENTS: Mapping[str, tuple[bool, str]] = MappingProxyType(
-    {
-        "a": (
-            True,
-            "after centering, rows with the same normalized form point in the same direction",
-        ),
-        "b": (False, "a bias of [1, 0, 0, 0] has an effect. Which bias has none?"),
-        "c": (True, "what happens to the mean and the variance when all signs flip?"),
-        "d": (False, "what is the sum of the outputs of such a LayerNorm?"),
-        "e": (
-            True,
-            "adding a constant to a row changes nothing. What does that say about the gradient?",
-        ),
-        "f": (
-            True,
-            "all features of a row are shifted by one number and divided by one positive number",
-        ),
-        "g": (False, "try a row with a mean of 10,000 and a standard deviation of 1"),
-    }
-)
+STATEMENTS: Mapping[str, tuple[bool, str]] = {
+    "a": (
+        True,
+        "a: after centering, rows with the same normalized form point in the same direction.",
+    ),
+    "b": (False, "b: a bias of [1, 0, 0, 0] has an effect. Which bias has none?"),
+    "c": (True, "c: what happens to the mean and the variance when all signs flip?"),
+    "d": (False, "d: what is the sum of the outputs of such a LayerNorm?"),
+    "e": (
+        True,
+        "e: adding a constant to a row changes nothing. What does that say about the gradient?",
+    ),
+    "f": (
+        True,
+        "f: all features of a row are shifted by one number and divided by one positive number.",
+    ),
+    "g": (False, "g: try a row with a mean of 10,000 and a standard deviation of 1."),
+}
 
 
 @checker
-def check_verdicts(**answers: Any) -> str:
+def check_verdicts(letters: Any = None) -> str:
     r"""Check which of seven statements are true.
 
     Args:
-        answers: True or False for each letter from a to g.
+        letters: the letters of the true ones, such as "ab".
 
     Example:
-        >>> check_verdicts(a=True, b=True, c=True, d=False, e=True, f=True, g=False)
-        Not yet. 6 of 7 are right. b: a bias of [1, 0, 0, 0] has an effect. Which bias has none?
+        >>> check_verdicts("abcef")
+        Not yet. b: a bias of [1, 0, 0, 0] has an effect. Which bias has none?
     """
-    if unknown := sorted(set(answers) - set(STATEMENTS)):
-        raise NotYet(f"There's no statement {', '.join(unknown)}. The statements go from a to g.")
-    if missing := [name for name in STATEMENTS if answers.get(name, ...) in (..., None)]:
-        raise NotYet(f"Your answer to {', '.join(missing)} is still missing.")
-    for name in STATEMENTS:
-        if not isinstance(answers[name], (bool, np.bool_)):
-            raise NotYet(f"{name} should be True or False, but is {answers[name]!r}.")
-    wrong = [name for name, (truth, _) in STATEMENTS.items() if bool(answers[name]) != truth]
-    if wrong:
-        hints = "; ".join(f"{name}: {STATEMENTS[name][1]}" for name in wrong)
-        raise NotYet(f"{len(STATEMENTS) - len(wrong)} of {len(STATEMENTS)} are right. {hints}")
+    judge_letters(letters, STATEMENTS)
     return "All seven."
 
 

@@ -72,9 +72,15 @@ ANSWERS = {
     exercises.check_reach: [
         ("Correct.", 4096, 45.25, 16),
         ("Correct.", 4096, 2**5.5, np.float64(16)),
-        *((text, *wrong) for text, wrong in exercises.REACH_MISTAKES.items()),
-        ("Not right yet: bfloat16.", 4096, 45.25, 12),
-        ("positive", 4096, 45.25, -16),
+        *(
+            (f"{name}: {text}", *right[:place], wrong[place])
+            for text, wrong in exercises.REACH_MISTAKES.items()
+            for place, name in enumerate(("float32", "float16", "bfloat16"))
+            for right in [exercises.HALF_GAPS**-0.5]
+            if wrong[place] != right[place]
+        ),
+        ("bfloat16: not right yet", 4096, 45.25, 12),
+        ("bfloat16: not right yet", 4096, 45.25, -16),
         ("The mean in float32 is still missing", ..., 45.25, 16),
     ],
 }

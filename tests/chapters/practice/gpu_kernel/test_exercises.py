@@ -23,7 +23,8 @@ ANSWERS = {
     exercises.check_launch: [
         ("Correct. 10.6 MB", 8192, 3192, PARTS),
         ("block is still missing",),
-        ("a power of two", 5000),
+        ("a power of two, the smallest", 5000),
+        ("a power of two, the smallest", 1024),
         ("don't all fit", 4096),
         ("a smaller power", 16384),
         ("not masked", 8192, 5000),
