@@ -108,7 +108,7 @@ def _judged(
     mistakes: Mapping[str, Any],
     *,
     otherwise: str,
-    tolerance: float = 1e-9,
+    tolerance: float = 1e-5,
     relative: bool = False,
 ) -> dict[str, Any]:
     blanks = answer if isinstance(answer, list) else [answer]

@@ -238,6 +238,8 @@ def _losses(losses: Any) -> dict[str, list[float]]:
         found[place] = [float(value) for value in as_array(given, (len(given),), f'"{place}"')]
         if len(set(found[place])) < len(given):
             raise NotYet(f'Two runs of "{place}" have the same loss. Use a new seed for each run.')
+    if set(found["pre"]) & set(found["post"]):
+        raise NotYet('"pre" and "post" have a loss in common. Did you use one block for both?')
     return found
 
 

@@ -331,6 +331,7 @@ WRONG = [
     (three.check_post_stack(lambda x, *_: x), "Check the residual sum"),
     (three.check_growth(25, 25), "post: the last step"),
     (three.check_runs({"pre": [1, 1, 2], "post": [1, 2, 3]}), "same loss"),
+    (three.check_runs({"pre": RUNS["pre"], "post": RUNS["pre"]}), "use one block for both?"),
     (three.check_runs({"pre": [1, 2], "post": [1, 2, 3]}), "3 runs"),
     (three.check_conclusion(RUNS, "post", 0.6), '"pre" is lower'),
     (three.check_conclusion(RUNS, "pre", 0.7), "isn't the difference"),

@@ -231,7 +231,7 @@ def judge(
     mistakes: Mapping[str, ArrayLike | Callable[[], ArrayLike]],
     *,
     otherwise: str,
-    tolerance: float = 1e-9,
+    tolerance: float = 1e-5,
     relative: bool = False,
 ) -> None:
     """Compare an answer with the right one, then with those of common mistakes.
@@ -244,7 +244,8 @@ def judge(
         expected: the right answer, with the same shape.
         mistakes: for each message, the answer that this mistake produces (or how to compute it).
         otherwise: the message if no known mistake matches.
-        tolerance: the largest difference that still counts as equal.
+        tolerance: the largest difference that still counts as equal. The default accepts answers
+            that were computed in float32.
         relative: whether to compare logarithms, so that a tolerance of 0.01 means about 1%.
 
     Raises:

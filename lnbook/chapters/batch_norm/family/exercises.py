@@ -167,7 +167,6 @@ def check_offset(spread_left: SpreadLeft, largest: Any = None) -> str:
         {text: np.array([f(m, s) for m, s in ROWS]) for text, f in SPREAD_MISTAKES.items()},
         otherwise="The output is the row divided by its root mean square. What's the mean square "
         "of a row with mean m and variance s²?",
-        tolerance=TOLERANCE,
     )
     judge(
         as_array(largest, (), "largest"),

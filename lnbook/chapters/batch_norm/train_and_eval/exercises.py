@@ -269,11 +269,10 @@ SIZES = (2, 5, 3)
 
 
 def _recalibrate_case() -> tuple[nn.Sequential, list[Tensor]]:
-    """Two norms with a linear layer between them, old statistics, and three batches."""
+    """Two norms, one of them nested, with a linear layer between, and three batches."""
     rng = np.random.default_rng(2015)
-    model = nn.Sequential(
-        nn.BatchNorm1d(3, momentum=0.3), nn.Linear(3, 2), nn.BatchNorm1d(2, momentum=0.2)
-    ).double()
+    nested = nn.Sequential(nn.BatchNorm1d(3, momentum=0.3))
+    model = nn.Sequential(nested, nn.Linear(3, 2), nn.BatchNorm1d(2, momentum=0.2)).double()
     with torch.no_grad():
         for value in model.parameters():
             value.copy_(torch.from_numpy(rng.normal(1.0, 0.5, tuple(value.shape))))
@@ -283,17 +282,23 @@ def _recalibrate_case() -> tuple[nn.Sequential, list[Tensor]]:
     return model.eval(), [torch.from_numpy(rng.normal(2.0, 1.5, (size, 3))) for size in SIZES]
 
 
-def _norms(model: nn.Module) -> list[nn.BatchNorm1d]:
-    return [module for module in model.modules() if isinstance(module, nn.BatchNorm1d)]
+def _norms(model: nn.Module, nested: bool = True) -> list[nn.BatchNorm1d]:
+    modules = model.modules() if nested else model.children()
+    return [module for module in modules if isinstance(module, nn.BatchNorm1d)]
 
 
 @torch.no_grad()
 def _recalibrated(
-    model: nn.Module, batches: Iterable[Tensor], *, reset: bool = True, momentum: Any = None
+    model: nn.Module,
+    batches: Iterable[Tensor],
+    *,
+    reset: bool = True,
+    momentum: Any = None,
+    nested: bool = True,
 ) -> Array:
     """The statistics of a copy of the model after running it on the batches."""
     model = copy.deepcopy(model).train()
-    for norm in _norms(model):
+    for norm in _norms(model, nested):
         if reset:
             norm.reset_running_stats()
         if momentum != "own":
@@ -323,6 +328,9 @@ RECALIBRATE_MISTAKES: Mapping[str, Callable[[nn.Module, list[Tensor]], Array]] =
     "set the momentum to None.": partial(_recalibrated, reset=False, momentum="own"),
     "The starting values 0 and 1 still count, because the momentum is the old one. With "
     "momentum = None, the layer takes the plain mean.": partial(_recalibrated, momentum="own"),
+    "You left out a norm that's inside another module. model.modules() finds all of them.": (
+        partial(_recalibrated, nested=False)
+    ),
     "These are the statistics of only the last batch. With momentum = None, the layer takes "
     "the plain mean.": partial(_recalibrated, momentum=1.0),
     "These are the statistics of all rows in one batch. Run the batches one by one.": (
@@ -339,8 +347,8 @@ RECALIBRATE_MISTAKES: Mapping[str, Callable[[nn.Module, list[Tensor]], Array]] =
 def check_recalibrate(function: Recalibrate) -> str:
     """Check a function that gives a model's batch norms new running statistics.
 
-    Calls `function(model, batches)` with a model that has two batch norms, once in evaluation mode
-    and once in training mode, and a list of three batches.
+    Calls `function(model, batches)` with a model that has two batch norms, one of them inside
+    another module, once in evaluation mode and once in training mode, and a list of three batches.
 
     Args:
         function: sets the running statistics to the plain mean over the batches, in place, and

@@ -129,7 +129,6 @@ def check_rare_feature(function: Callable[[int, int], Any]) -> str:
             _rare_feature_mistakes(count, ones),
             otherwise=f"For N = {count} and k = {ones} it should be {_of_ones(count, ones):.4f}, "
             f"but it's {float(as_array(answer, (), 'What your function returns')):.4f}.",
-            tolerance=1e-9,
         )
     return "With k = 1 it's the square root of N - 1, the most that rule 3 allows."
 
@@ -201,6 +200,14 @@ AS_IT_IS = (
     "channels.\nMove the channels to axis 1."
 )
 NOT_BACK = "Your function moves the channels to axis 1, but not back."
+RESHAPED = (
+    "`reshape` doesn't move an axis. It puts the same numbers, in the same order, into a different "
+    "shape.\nUse `transpose(1, 2)`."
+)
+NOT_CALLED = (
+    "The numbers are right, but your function doesn't call the layer.\n"
+    "Call it, so that it also updates its running statistics."
+)
 
 
 def _read_anew(x: Tensor) -> Tensor:
@@ -214,8 +221,7 @@ def _normalized(layer: nn.BatchNorm1d, x: Tensor) -> Tensor:
 
 
 MISTAKES: dict[str, Applied] = {
-    "`reshape` doesn't move an axis. It puts the same numbers, in the same order, into a different "
-    "shape.\nUse `transpose(1, 2)`.": lambda layer, x: layer(_read_anew(x)).reshape(x.shape),
+    RESHAPED: lambda layer, x: layer(_read_anew(x)).reshape(x.shape),
     "You moved the channels with `transpose` but came back with `reshape`, which scrambles the "
     "numbers.\nUse `transpose(1, 2)` both times.": lambda layer, x: layer(
         x.transpose(1, 2)
@@ -270,10 +276,11 @@ def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(2015)
     x = torch.from_numpy(rng.normal(2.0, 1.5, shape))
     weight, bias = rng.normal(size=(2, channels))
+    layer = _layer(weight, bias)
 
     def apply(x: Tensor) -> Any:
         try:
-            return function(_layer(weight, bias), x)
+            return function(layer, x)
         except RuntimeError as error:
             if "running_mean should contain" in str(error):
                 told = f"For x of shape {shape}, the layer rejects its input."
@@ -286,7 +293,9 @@ def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
     if isinstance(answer, Tensor):
         answer = answer.detach()
     if length != channels and np.shape(answer) == (count, channels, length):
-        raise NotYet(NOT_BACK)
+        reshaped = _layer(weight, bias)(_read_anew(x)).detach().numpy()
+        given = as_array(answer, reshaped.shape, "What your function returns")
+        raise NotYet(RESHAPED if np.allclose(given, reshaped) else NOT_BACK)
     expected = reference.batch_norm_forward(
         np.moveaxis(x.numpy(), -1, 1), weight=weight, bias=bias
     ).y
@@ -297,3 +306,5 @@ def _check_sequences(function: Applied, shape: tuple[int, int, int]) -> None:
         {text: wrong(_layer(weight, bias), x).detach().numpy() for text, wrong in mistakes.items()},
         otherwise=f"For x of shape {shape}, the values differ from the reference.",
     )
+    if layer.num_batches_tracked == 0:
+        raise NotYet(NOT_CALLED)

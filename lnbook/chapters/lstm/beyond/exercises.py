@@ -35,9 +35,11 @@ def check_survivors(state: Any = None, candidate: Any = None) -> str:
             "State: that's what is lost.": np.array(100 - 100 * 0.9**20),
             "State: give percent.": np.array(0.9**20),
             "State: you raised the probability of dropping to a power.": np.array(100 * 0.1**20),
+            "State: that's a whole number. Give one decimal.": np.array(12.0),
+            "State: round to the nearest tenth. Don't cut off the decimals.": np.array(12.1),
         },
         otherwise="State: a feature has to survive 20 times in a row.",
-        tolerance=0.06,
+        tolerance=0.05,
     )
     judge(
         as_array(candidate, (), "Your percentage for the candidate"),

@@ -52,7 +52,7 @@ def check_contrast(answer: Any = None) -> str:
         np.array(right),
         {message: np.array(value) for message, value in mistakes.items()},
         otherwise="Compute x s / sqrt(x^2 s^2 + eps) for x = 1 and for x = 1/16, then divide.",
-        tolerance=1e-4,
+        tolerance=6e-5,
     )
     return "After the norm, white is hardly any stronger than the faintest gray."
 

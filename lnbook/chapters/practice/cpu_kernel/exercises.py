@@ -120,7 +120,6 @@ def check_rms_kernel(kernel: RmsKernel) -> str:
             _rms(x, weight, eps),
             {text: wrong(x, weight, eps) for text, wrong in RMS_MISTAKES.items()},
             otherwise="y is wrong. Sum the squares of a row, then scale the row.",
-            tolerance=1e-8,
         )
     return "Two loops instead of three: RMSNorm doesn't subtract a mean."
 

@@ -83,8 +83,15 @@ def check_softmax(function: Callable[[Tensor, Tensor], Any]) -> str:
         >>> check_softmax(lambda scores, mask: (scores + mask).softmax(-1).nan_to_num(0.0))
         Not yet. The weights are right, but the gradient is nan. Avoid nan before the softmax.
     """
-    rng = np.random.default_rng(3)
-    scores = torch.tensor(rng.normal(size=(2, 3, 4)), requires_grad=True)
+    for scale in (1.0, 1000.0):
+        _check_softmax_of(function, scale)
+    return "No nan appears in the forward or the backward pass."
+
+
+def _check_softmax_of(function: Callable[[Tensor, Tensor], Any], scale: float) -> None:
+    """Check it for scores of about this size."""
+    rng = np.random.default_rng(9)
+    scores = torch.tensor(scale * rng.normal(size=(2, 3, 4)), requires_grad=True)
     mask = torch.zeros(2, 3, 4, dtype=torch.float64)
     mask[0, :, 3] = mask[1, 1] = -torch.inf
     upstream = torch.tensor(rng.normal(size=(2, 3, 4)))
@@ -92,12 +99,22 @@ def check_softmax(function: Callable[[Tensor, Tensor], Any]) -> str:
         answer = function(scores * 1, mask.clone())
     if not isinstance(answer, Tensor) or answer.shape != scores.shape:
         raise NotYet("Return a tensor with the shape of the scores.")
-    weights, wanted = answer.detach(), _wanted(scores, mask)
-    if weights.isnan().any():
+    weights, wanted = answer.detach().double(), _wanted(scores, mask)
+    if weights[1, 1].isnan().any():
         raise NotYet("The row whose entries are all masked is nan.")
+    if weights.isnan().any():
+        large = (
+            " if the scores are large: exp is inf, or 0 in the whole row.\nFirst, subtract the "
+            "row's largest score that isn't masked, or use softmax"
+        )
+        raise NotYet(f"A row with an entry that isn't masked is nan{large if scale > 1 else ''}.")
     if not torch.allclose(weights[1, 1], torch.zeros(4, dtype=weights.dtype)):
         raise NotYet("The row whose entries are all masked should have weights of 0.")
-    if not torch.allclose(weights, wanted.detach()):
+    if weights[torch.isneginf(mask)].any():
+        raise NotYet(
+            "A masked entry should have a weight of exactly 0, even if its score is large."
+        )
+    if not _close(weights, wanted.detach()):
         raise NotYet("Rows with an entry that isn't masked should be an ordinary masked softmax.")
     if not answer.requires_grad:
         raise NotYet("The weights are right, but no gradient gets through to the scores.")
@@ -107,9 +124,12 @@ def check_softmax(function: Callable[[Tensor, Tensor], Any]) -> str:
         raise NotYet(
             "The weights are right, but the gradient is nan. Avoid nan before the softmax."
         )
-    if not torch.allclose(found, expected):
+    if not _close(found, expected):
         raise NotYet("The weights are right, but the gradient isn't.")
-    return "No nan appears in the forward or the backward pass."
+
+
+def _close(found: Tensor, expected: Tensor) -> bool:
+    return torch.allclose(found, expected, rtol=0.0, atol=1e-5)  # float32 is enough
 
 
 CAUSES = {

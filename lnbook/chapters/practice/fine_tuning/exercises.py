@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from lnbook.chapters.shared.checker import NotYet, as_array, checker, judge, judge_choice, running
@@ -44,14 +45,20 @@ def check_steps(up: Any = None, down: Any = None) -> str:
 
 
 class _Example(nn.Module):
-    """A model whose names don't tell you which modules are norms."""
+    """A model whose names don't tell you which modules are norms.
+
+    Its own parameter and those of its attention belong to modules that have submodules.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.class_token = nn.Parameter(torch.zeros(4))
         self.ln_1 = nn.LayerNorm(4)
         self.norm_projection = nn.Linear(4, 4)
         self.block = nn.Sequential(nn.Linear(4, 4), nn.RMSNorm(4), nn.Conv1d(4, 4, 1))
         self.block.append(nn.GroupNorm(2, 4))
+        self.attention = nn.MultiheadAttention(4, 2)
+        self.batch = nn.BatchNorm1d(4)
         self.final = nn.LayerNorm(4)
         self.final.requires_grad_(False)
         self.head = nn.Linear(4, 2)
@@ -67,6 +74,13 @@ RIGHT = {
     "final.bias",
     "head.weight",
     "head.bias",
+}
+# What to say about a parameter of another module, by the name of its class.
+OTHERS = {
+    "_Example": "the model itself, not to one of its layers. Freeze all parameters first.",
+    "MultiheadAttention": "an attention layer. Freeze all parameters first.",
+    "BatchNorm1d": "BatchNorm1d, which isn't one of the three kinds of norms.",
+    "Conv1d": "a convolution.",
 }
 
 
@@ -93,8 +107,8 @@ def check_freeze(function: Callable[[nn.Module], Any]) -> str:
         raise NotYet("Your function changes nothing. Everything that was trained still is.")
     for name in sorted(trained - RIGHT, reverse=True):
         kind = type(model.get_submodule(name.rpartition(".")[0])).__name__
-        layer = "a convolution" if kind == "Conv1d" else "a linear layer"
-        raise NotYet(f"{name} is trained, but it belongs to {layer}.")
+        layer = OTHERS.get(kind, "a linear layer.")
+        raise NotYet(f"{name} is trained, but it belongs to {layer}")
     for name in sorted(RIGHT - trained):
         if name.startswith("head"):
             raise NotYet("The head is frozen.")

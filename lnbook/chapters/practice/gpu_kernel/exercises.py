@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from lnbook import reference
 from lnbook.chapters.practice.gpu_kernel.experiments import require_triton
 from lnbook.chapters.shared.checker import NotYet, as_array, as_count, checker, judge, running
+from lnbook.kernels.gpu._launch import triton
 
 __all__ = ["check_launch", "check_rms_kernel", "check_shrinking"]
 
@@ -66,7 +68,7 @@ def check_launch(block: Any = None, masked: Any = None, parts: Any = None) -> st
     return f"{PARTS / 1e6:.1f} MB, however many rows there are."
 
 
-ROWS, NARROW, EPS, GUARD = 3, 6, 0.25, 7.0
+ROWS, NARROW, NARROW_BLOCK, EPS, GUARD = 3, 6, 8, 0.25, 7.0
 
 
 @checker
@@ -90,27 +92,62 @@ def check_rms_kernel(kernel: Any) -> str:
         raise NotYet("Your function isn't a kernel yet: put `@triton.jit` above it.")
     rng = np.random.default_rng(8)
     x, weight = rng.normal(1.0, 2.0, (ROWS, NARROW)), rng.normal(size=NARROW)
-    # Beyond the matrix, the input is NaN, and the output has a guard that must stay as it is.
-    memory = torch.full((ROWS * NARROW + 2,), torch.nan, dtype=torch.float64)
-    memory[: ROWS * NARROW] = torch.tensor(x).flatten()
+    # Beyond their ends, the inputs are NaN, and the output has a guard that must stay as it is.
+    beyond = np.full(NARROW_BLOCK, np.nan)
+    memory = torch.tensor(np.concatenate((x.ravel(), beyond)))
+    weights = torch.tensor(np.concatenate((weight, beyond)))
     target = torch.full_like(memory, GUARD)
-    weights = torch.cat((torch.tensor(weight), torch.full((2,), torch.nan, dtype=torch.float64)))
-    with running("Your kernel"), np.errstate(all="ignore"):
-        kernel[(ROWS,)](memory, weights, target, EPS, NARROW, 8)
+    with _watched_loads() as addresses, running("Your kernel"), np.errstate(all="ignore"):
+        kernel[(ROWS,)](memory, weights, target, EPS, NARROW, NARROW_BLOCK)
+    _check_ends(target, addresses, {"x": memory, "weight": weights})
     _judge_rms(target, x, weight)
-    return "The values are right, and nothing is written past the end of the output."
+    return "The values are right, and nothing is read or written past the end of an array."
 
 
-def _judge_rms(target: torch.Tensor, x: Array, weight: Array) -> None:
-    y = target[: ROWS * NARROW].reshape(ROWS, NARROW).numpy()
+@contextmanager
+def _watched_loads() -> Iterator[set[int]]:
+    """Record the addresses that kernels load from in Triton's interpreter.
+
+    If a load has a mask but no `other`, its masked elements are undefined. The interpreter makes
+    them 0; here, they become NaN.
+    """
+    builder = triton.runtime.interpreter.interpreter_builder
+    load, addresses = builder.create_masked_load, set[int]()
+
+    def watched(pointers: Any, mask: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
+        addresses.update(pointers.data[mask.data != 0].tolist())
+        loaded = load(pointers, mask, other, *args, **kwargs)
+        if other is None:
+            loaded.data[mask.data == 0] = np.nan
+        return loaded
+
+    builder.create_masked_load = watched
+    try:
+        yield addresses
+    finally:
+        del builder.create_masked_load  # what's left is the method of its class
+
+
+def _check_ends(target: torch.Tensor, loaded: set[int], inputs: dict[str, torch.Tensor]) -> None:
     if (target == GUARD).all():
         raise NotYet("Your kernel stores nothing.")
     if not (target[ROWS * NARROW :] == GUARD).all():
         raise NotYet("Your kernel writes beyond the end of its row. `tl.store` takes a mask, too.")
+    for name, array in inputs.items():
+        beyond = array[-NARROW_BLOCK:]
+        if not loaded.isdisjoint(range(beyond.data_ptr(), beyond.data_ptr() + beyond.nbytes)):
+            raise NotYet(
+                f"Your kernel reads beyond the end of `{name}`. Check the addresses of each "
+                "`tl.load`, and give it a mask and `other=0.0`."
+            )
+
+
+def _judge_rms(target: torch.Tensor, x: Array, weight: Array) -> None:
+    y = target[: ROWS * NARROW].reshape(ROWS, NARROW).numpy()
     if np.isnan(y).any():
         raise NotYet(
-            "There's NaN in the result: your kernel reads beyond the end of the matrix. Give "
-            "`tl.load` a mask, and `other=0.0`."
+            "There's NaN in the result. If a load has a mask but no `other`, its masked elements "
+            "are undefined, and NaN here: add `other=0.0`."
         )
     judge(
         y,
@@ -126,7 +163,7 @@ def _wrong_rms(x: Array, weight: Array) -> dict[str, Array]:
     centered = x - x.mean(1, keepdims=True)
     return {
         "You divided by the size of the block. The mean is over WIDTH elements.": (
-            y / np.sqrt(total / 8 + EPS)
+            y / np.sqrt(total / NARROW_BLOCK + EPS)
         ),
         "The squares are summed, not averaged: divide by WIDTH.": y / np.sqrt(total + EPS),
         "You subtracted the mean. RMSNorm doesn't.": (

@@ -104,7 +104,6 @@ def check_merge(function: Callable[[Array, Array], Any]) -> str:
             {text: wrong(means, variances) for text, wrong in MERGE_MISTAKES.items()},
             otherwise=f"The result is wrong for {parts} parts. "
             "Total variance is the variance within the parts plus the variance of their means.",
-            tolerance=1e-9,
         )
     return "Two numbers per part are enough."
 

@@ -130,7 +130,7 @@ def _check_fold(fold: Fold, given: tuple[Array, Array, Array]) -> None:
         answer: Any = fold(*copies)
     if answer is None or answer is ...:
         raise NotYet("Your function returns nothing. Did you forget `return`?")
-    if not isinstance(answer, tuple) or len(answer) != 2:
+    if not isinstance(answer, tuple | list) or len(answer) != 2:
         raise NotYet("Your function should return two arrays: the new weight and the new beta.")
     new_weight = as_array(answer[0], weight.shape, "Your new weight")
     new_beta = as_array(answer[1], beta.shape, "Your new beta")
@@ -140,7 +140,6 @@ def _check_fold(fold: Fold, given: tuple[Array, Array, Array]) -> None:
         {text: _flat(mistake, given) for text, mistake in FOLD_MISTAKES.items()},
         otherwise="The weight and beta aren't both right. "
         "Factor gamma out of gamma * xhat + beta, then pull it through the ReLU.",
-        tolerance=1e-8,
     )
     if not all(map(np.array_equal, given, copies)):
         raise NotYet("Your function changes its arguments. Return new arrays.")
@@ -204,6 +203,10 @@ OLD: Mapping[str, int] = MappingProxyType(
         "bert.encoder.layer.0.layer_scale.gamma": 7,
         "alphabeta.LayerNorm.weight": 8,
         "gamma_encoder.LayerNorm.beta": 9,
+        "bert.encoder.adapter.beta": 10,
+        "bert.encoder.LayerNorm_block.scale.gamma": 11,
+        "bert.pooler.scale.gamma": 12,
+        "bert.pooler.NoNorm.gamma": 13,
     }
 )
 NEW_ENDS = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}
@@ -292,6 +295,11 @@ def check_rename(rename: Callable[[State], State]) -> str:
             raise NotYet(message)
     for key in right:
         if key not in answer:
+            if key in OLD:
+                raise NotYet(
+                    f"The key {key!r} should stay as it is: it isn't the old name of a LayerNorm's "
+                    "parameter."
+                )
             raise NotYet(f"The key {key!r} should be there, but isn't.")
     for key in answer:
         if key not in right:

@@ -134,8 +134,16 @@ def check_rms_blocks(function: Callable[..., Any]) -> str:
         >>> check_rms_blocks(lambda x, weight, eps, height, out: None)
         Not yet. Your function didn't fill `out`, or filled only part of it.
     """
+    # Two sizes, since a number in the code, such as a height of 4, can be right for one of them.
+    for rows, features, height in ((23, 64, 4), (17, 48, 5)):
+        _check_rms_blocks(function, rows, features, height)
+    return "The values are right, and no operation works on more than a block."
+
+
+def _check_rms_blocks(
+    function: Callable[..., Any], rows: int, features: int, height: int, eps: float = 0.25
+) -> None:
     rng = np.random.default_rng(5)
-    rows, features, height, eps = 23, 64, 4, 0.25
     x = torch.tensor(rng.normal(1.0, 2.0, (rows, features)))
     weight = torch.tensor(rng.normal(size=features))
     given, out = x.clone(), torch.full_like(x, torch.nan)
@@ -152,10 +160,16 @@ def check_rms_blocks(function: Callable[..., Any]) -> str:
         out.numpy(),
         reference.rms_norm(x.numpy(), features, weight.numpy(), eps),
         _wrong_rms(x.numpy(), weight.numpy(), eps),
-        otherwise="The values in `out` are wrong. Compare one row with `reference.rms_norm`.",
+        otherwise=f"The values in `out` are wrong for x with the shape {(rows, features)}. "
+        "Compare one row with `reference.rms_norm`.",
     )
     _check_sizes(found, height * features * x.element_size(), rows / height)
-    return "The values are right, and no operation works on more than a block."
+    largest = max((operation.written for operation in found), default=0)
+    if largest < height * features * x.element_size():
+        raise NotYet(
+            f"The values are right, but with height = {height}, no torch operation writes {height} "
+            "rows. Process `height` rows at a time: more calls take more time."
+        )
 
 
 def _wrong_rms(x: Array, weight: Array, eps: float) -> dict[str, Array]:
@@ -196,7 +210,7 @@ class Bench:
     """A simulated machine with two programs and a clock, for trying out a timer.
 
     The second program takes 1.5 times as long as the first. The machine keeps getting slower,
-    the first call of each program takes much longer, and now and then there's an interruption.
+    the first call of each program takes much longer, and now and then one of them is interrupted.
 
     Attributes:
         first: the program to compare with.
@@ -214,10 +228,15 @@ class Bench:
     RATIO = 1.5
 
     def __init__(
-        self, slowdown: float = 0.01, first_call: float = 500.0, pause: float = 200.0
+        self,
+        slowdown: float = 0.01,
+        first_call: float = 500.0,
+        pause: float = 200.0,
+        interrupted: float = RATIO,
     ) -> None:
         self._now, self._calls = 0.0, {1.0: 0, self.RATIO: 0}
         self._slowdown, self._first_call, self._pause = slowdown, first_call, pause
+        self._interrupted = interrupted
 
     def first(self) -> None:
         """Run the first program."""
@@ -236,18 +255,22 @@ class Bench:
         seconds = work * (1 + self._slowdown * sum(self._calls.values()))
         if self._calls[work] == 1:
             seconds += self._first_call
-        if work == self.RATIO and self._calls[work] % 7 == 5:
+        if work == self._interrupted and self._calls[work] % 7 == 5:
             seconds += self._pause
         self._now += seconds
 
 
 Measure = Callable[[Way, Way, Callable[[], float], int], Any]
 
+ROUNDS = 21
+INTERRUPTIONS = (
+    "Single interruptions ruin it: compare within a round, and take the median of these "
+    "ratios, not a mean, a sum or a minimum."
+)
 # Replies to a timer that's right once certain problems are removed.
 TROUBLES: Mapping[str, Mapping[str, float]] = {
     "The first calls ruin it: run each program once before you measure.": {"first_call": 0.0},
-    "Single interruptions ruin it: compare within a round, and take the median of these "
-    "ratios, not a mean or a sum.": {"pause": 0.0},
+    INTERRUPTIONS: {"pause": 0.0},
     "The machine gets slower while you measure: take turns, and compare within a round.": {
         "slowdown": 0.0
     },
@@ -270,8 +293,17 @@ def check_timer(measure: Measure) -> str:
         >>> check_timer(lambda first, second, clock, rounds: 1.0)
         Not yet. Your function never called the two programs.
     """
-    ratio = _measured(measure, Bench())
+    bench = Bench()
+    ratio = _measured(measure, bench)
     if _near(ratio):
+        if min(bench._calls.values()) < ROUNDS:
+            raise NotYet(
+                "Your timer finds the ratio, but from too few rounds, so an interruption could "
+                "ruin it. Measure `rounds` times, and take the median of the ratios."
+            )
+        # Interruptions of the second program make ratios larger, so a minimum avoids them.
+        if not _near(_measured(measure, Bench(interrupted=1.0))):
+            raise NotYet(INTERRUPTIONS)
         return f"Your timer finds {ratio:.2f}; the truth is {Bench.RATIO}."
     if ratio and _near(1 / ratio):
         raise NotYet("Your ratio is upside down: divide the second by the first.")
@@ -286,7 +318,7 @@ def check_timer(measure: Measure) -> str:
 
 def _measured(measure: Measure, bench: Bench) -> float:
     with running():
-        ratio = measure(bench.first, bench.second, bench.clock, 21)
+        ratio = measure(bench.first, bench.second, bench.clock, ROUNDS)
     if not any(bench._calls.values()):
         raise NotYet("Your function never called the two programs.")
     return float(as_array(ratio, (), "Your ratio"))

@@ -257,7 +257,6 @@ def check_variance_left(function: Callable[[Array, float], Any]) -> str:
             {text: wrong(h, p) for text, wrong in VARIANCE_MISTAKES.items()},
             otherwise="Compute the variance of the dropped features, E[(h m)^2] - E[h m]^2, where "
             "m is 1 / (1 - p) with probability 1 - p and otherwise 0.",
-            tolerance=1e-8,
         )
     return "That's what is left of a variance of 1, up to epsilon."
 
@@ -307,22 +306,21 @@ def check_start(function: Callable[[Block], Any]) -> str:
     """
     rng = np.random.default_rng(3)
     block = initialize_(Block(), rng)
-    before = _values(block)
     x, target = (torch.from_numpy(rng.normal(size=(16, FEATURES))) for _ in range(2))
     with running():
         function(block)
+    block.double()  # since a gain that the function replaced may be float32
     after = _values(block)
-    zeroed = {
-        name
-        for name, value in after.items()
-        if not torch.equal(value, before[name]) and not value.any()
-    }
-    if not torch.allclose(block(x), x):
+    zeroed = {name for name, value in after.items() if not value.any()}
+    with running("The block"):
+        output = block(x)
+    if not torch.allclose(output, x):
         for name, text in NO_IDENTITY.items():
             if name in zeroed:
                 raise NotYet(text)
         raise NotYet("The block doesn't start as the identity: its branch still adds something.")
-    _train(block, x, target)
+    with running("The block"):
+        _train(block, x, target)
     stuck = [name for name, value in _values(block).items() if torch.equal(value, after[name])]
     if "norm1.weight" in stuck and "norm1.weight" in zeroed:
         raise NotYet(
@@ -332,8 +330,6 @@ def check_start(function: Callable[[Block], Any]) -> str:
         )
     if stuck:
         raise NotYet(f"These never change in 20 steps: {', '.join(stuck)}.")
-    if zeroed != {"norm2.weight"}:
-        raise NotYet(f"One gain is enough. You also set: {', '.join(sorted(zeroed))}.")
     return "It starts as the identity, and every parameter learns."
 
 

@@ -105,7 +105,6 @@ def check_fold(function: Callable[[Array, Array, Array, Array], Any]) -> str:
         {text: np.stack(wrong(*given)) for text, wrong in FOLDS.items()},
         otherwise="Multiply out (gamma * x + beta) * (1 + scale) + shift, and collect what "
         "multiplies x.",
-        tolerance=1e-9,
     )
     return "So gamma and beta inside the norm add parameters, but no new functions."
 

@@ -144,6 +144,9 @@ MASK_MISTAKES: dict[str, Merge] = {
     ),
     "Your mask ignores the padding.": lambda hidden, keys: ~hidden,
     "Your mask ignores attn_mask.": lambda hidden, keys: ~keys,
+    "Your mask hides later tokens, whatever attn_mask says. Hide what attn_mask hides.": (
+        lambda hidden, keys: ~(torch.ones_like(hidden).triu(1) | keys)
+    ),
     "Your mask hides a key only where both masks hide it. One is enough.": (
         lambda hidden, keys: ~(hidden & keys)
     ),
@@ -171,8 +174,9 @@ def check_merged_mask(function: Merge) -> str:
         >>> check_merged_mask(lambda attn_mask, key_padding_mask: ~attn_mask)
         Not yet. Your mask ignores the padding.
     """
+    rng = np.random.default_rng(2017)
     for batch, length in ((3, 5), (4, 4)):
-        hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
+        hidden = torch.from_numpy(rng.random((length, length)) < 0.5).fill_diagonal_(False)
         padding = torch.zeros(batch, length, dtype=torch.bool)
         padding[0, -1] = padding[1, -2:] = True
         answer, keys = _merged(function, hidden, padding), padding[:, None, None, :]
@@ -204,7 +208,7 @@ def _merged(function: Merge, hidden: Tensor, padding: Tensor) -> Tensor:
             "you'd get\nno error if there are as many of them. Add an axis: (N, 1, L, L)."
         )
     try:
-        return answer.expand(batch, NHEAD, length, length)
+        return answer.expand(batch, 3, length, length)
     except RuntimeError:
         wanted = f"(N, 1, L, L) = {(batch, 1, length, length)}"
         raise NotYet(f"Your mask should have the shape {wanted}, but has {shape}.") from None
@@ -214,10 +218,11 @@ def _full(mask: Tensor, like: Tensor) -> Array:
     return np.asarray(mask.expand_as(like), dtype=np.float64)
 
 
-def _pre_case() -> tuple[nn.TransformerEncoderLayer, Tensor, Tensor, Tensor]:
+def _pre_case(dropout: float = 0.0) -> tuple[nn.TransformerEncoderLayer, Tensor, Tensor, Tensor]:
     """PyTorch's layer with random parameters, an input and two masks."""
+    sizes = D_MODEL, NHEAD, FEED_FORWARD
     layer = nn.TransformerEncoderLayer(
-        D_MODEL, NHEAD, FEED_FORWARD, 0.0, batch_first=True, norm_first=True, dtype=torch.float64
+        *sizes, dropout, batch_first=True, norm_first=True, dtype=torch.float64
     )
     rng = np.random.default_rng(2020)
     with torch.no_grad():
@@ -252,7 +257,9 @@ def check_pre_block(block: type[nn.Module]) -> str:
             raise NotYet(f"Your block is missing parameters: {missing[0]}{more}.")
         mine.load_state_dict(right.state_dict())
         answer = mine(x, hidden, padding)
-        dropped = block(D_MODEL, NHEAD, FEED_FORWARD, 1.0).double()(x, hidden, padding)
+        dropping = block(D_MODEL, NHEAD, FEED_FORWARD, 1.0).double()
+        dropping.load_state_dict(right.state_dict())
+        dropped = dropping(x, hidden, padding)
     if answer is None:
         raise NotYet("Your block returns nothing. Did you forget `return`?")
     if isinstance(answer, Tensor):
@@ -266,9 +273,43 @@ def check_pre_block(block: type[nn.Module]) -> str:
     if not torch.equal(dropped, x):
         raise NotYet(
             "With a dropout of 1, the branches add nothing, so the output should equal the input.\n"
-            "Apply dropout to what each branch adds, and to nothing else."
+            "Apply dropout to what each branch adds, not to the stream, nor to what a branch reads."
         )
+    _compare_dropout(block)
     return "Your block computes exactly what PyTorch's layer computes."
+
+
+def _compare_dropout(block: type[nn.Module]) -> None:
+    """Compare how much dropout varies each output, because the random numbers may differ."""
+    with torch.random.fork_rng(devices=[]):  # leave the reader's random numbers alone
+        right, no_hidden, no_weights = (_pre_case(0.3)[0] for _ in range(3))
+        no_hidden.dropout.p = no_weights.self_attn.dropout = 0.0
+        with running("Your block"):
+            mine = block(D_MODEL, NHEAD, FEED_FORWARD, 0.3).double()
+            mine.load_state_dict(right.state_dict())
+            varied = _varied(mine)
+        judge(
+            varied,
+            _varied(right),
+            {
+                "Dropout after the ReLU is missing.": partial(_varied, no_hidden),
+                "Dropout on the attention weights is missing.": partial(_varied, no_weights),
+            },
+            otherwise="Without dropout, your block is right, but dropout changes its outputs more "
+            "or less than\nthose of PyTorch's layer. Apply it once to the attention weights, to "
+            "what attention adds,\nafter the ReLU and to what the feed-forward network adds.",
+            tolerance=0.15,
+            relative=True,
+        )
+
+
+@torch.no_grad()
+def _varied(block: nn.Module) -> Array:
+    """The standard deviation of each output over many copies of the input."""
+    _, x, hidden, padding = _pre_case()
+    torch.manual_seed(0)
+    y = block(x.repeat(2000, 1, 1), hidden, padding.repeat(2000, 1))
+    return np.asarray(y.unflatten(0, (2000, -1)).std(0))
 
 
 def _pre(

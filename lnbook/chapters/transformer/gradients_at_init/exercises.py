@@ -245,9 +245,14 @@ def check_final_norm(answer: Any = None, ratio: Any = None) -> str:
             "Your ratio is upside down: divide the mean for 24 blocks by the mean for 2.": np.array(
                 1 / right
             ),
+            "That's the mean of five ratios. Take the two means first, then divide.": (
+                lambda: np.mean(
+                    np.divide(_last_gradients(DEEP, False), _last_gradients(SHALLOW, False))
+                )
+            ),
         },
         otherwise="Your ratio is off. Take seeds 0 to 4 and weights[-1], and the means first.",
-        tolerance=0.02,
+        tolerance=0.013,
     )
     if answer != "it grows":
         raise NotYet(f"Your ratio of {right:.2f} says otherwise.")

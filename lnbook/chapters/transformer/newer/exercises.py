@@ -92,7 +92,6 @@ def check_fold(function: Callable[[Array, Array, int], Any]) -> str:
         np.stack([gamma, beta]) * 3**-0.5,
         {text: np.stack(wrong(gamma, beta, 3)) for text, wrong in FOLDS.items()},
         otherwise="Multiply out, and collect what multiplies the normalized row.",
-        tolerance=1e-9,
     )
     return "After training, the factor costs nothing: you can fold it into gamma and beta."
 

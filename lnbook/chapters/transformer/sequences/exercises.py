@@ -166,10 +166,18 @@ def _from(x: Array, source: int, target: int) -> Array:
     return y
 
 
+def _from_feature(x: Array, feature: int) -> Array:
+    y = x.copy()
+    y[0, feature] += x[1, feature]
+    return y
+
+
 def _rounded(x: Array) -> Array:
     """A causal map, apart from changes as small as rounding errors."""
     return np.asarray(x + 1e-14 * x.sum())
 
+
+EVERY_FEATURE = "change every feature of the token, and compare every feature of the output"
 
 # Name, function (L, D) -> (L, D), whether it leaks, and what a test has to do to get it right.
 CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
@@ -195,9 +203,16 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
     ("the mean of this and later tokens", _later_mean, True, "later tokens are averaged"),
     (
         "LayerNorm, then the mean of this and later tokens",
-        lambda x: _later_mean(_normalized(x)),
+        lambda x: _later_mean(_normalized(x, eps=1e-12)),
         True,
-        "adding a constant to a token changes nothing after LayerNorm. Use a random change",
+        "adding a constant to a token, or doubling it, changes nothing after LayerNorm. "
+        "Use a random change",
+    ),
+    (
+        "the identity plus a thousandth of the sum of all tokens",
+        lambda x: x + 1e-3 * x.sum(0),
+        True,
+        "a leak can be small, so compare with a tolerance such as 1e-9",
     ),
     (
         "token 1 sees token 2, and nothing else leaks",
@@ -218,10 +233,16 @@ CASES: tuple[tuple[str, Callable[[Array], Array], bool, str], ...] = (
         "change every token, and look at every earlier output, not only at the one before it",
     ),
     (
-        "token 1 sees one feature of token 2",
-        lambda x: np.concatenate([x[:1] + np.eye(x.shape[1])[-1] * x[1], x[1:]]),
+        "token 1 sees the last feature of token 2",
+        lambda x: _from_feature(x, -1),
         True,
-        "change every feature of the token, and compare every feature of the output",
+        EVERY_FEATURE,
+    ),
+    (
+        "token 1 sees the first feature of token 2",
+        lambda x: _from_feature(x, 0),
+        True,
+        EVERY_FEATURE,
     ),
 )
 

@@ -156,7 +156,6 @@ def check_certain(largest_weight: Callable[..., Any], smallest_scale: Callable[.
                 right(*case),
                 {f"{name}: {text}": wrong(*case) for text, wrong in mistakes.items()},
                 otherwise=f"{name}: for the arguments {case}, it should be {right(*case):.5g}.",
-                tolerance=1e-9,
             )
     return "The more keys there are, the larger the scale has to be."
 
@@ -291,7 +290,8 @@ def check_rms_xor(W: Any = None, b: Any = None, v: Any = None, c: Any = None) ->
     .. math::
         s(x) = v \cdot \operatorname{RMSNorm}(W x + b) + c
 
-    with :math:`\epsilon = 10^{-5}`; a positive score means that the inputs differ.
+    with :math:`\epsilon = 10^{-5}`; a positive score means that the inputs differ, a
+    negative one that they're equal.
 
     Args:
         W: shape `(2, 2)`.

@@ -20,6 +20,12 @@ def test_slope_agrees_with_autograd() -> None:
         assert d.grad.item() == pytest.approx(exercises._slope(half, eps))
 
 
+def slope_by_autograd(half, eps):
+    d = torch.tensor(half, requires_grad=True)  # in float32
+    (d / torch.sqrt(d**2 + eps)).backward()
+    return d.grad
+
+
 def best(validation, test):
     return test[validation.mean(1).argmax()]
 
@@ -45,6 +51,8 @@ ANSWERS = {
     exercises.check_slope: [
         ("Correct.", lambda d, eps: eps / (d**2 + eps) ** 1.5),
         ("Correct.", lambda d, eps: (d**2 + eps) ** -0.5 - d**2 * (d**2 + eps) ** -1.5),
+        ("Correct.", lambda d, eps: eps / torch.tensor(d**2 + eps) ** 1.5),
+        ("Correct.", slope_by_autograd),
         ("You treated the square root as a constant", lambda d, eps: (d**2 + eps) ** -0.5),
         ("the second term of the product rule", lambda d, eps: -(d**2) * (d**2 + eps) ** -1.5),
         ("opposite signs", lambda d, eps: (eps + 2 * d**2) / (d**2 + eps) ** 1.5),
@@ -66,17 +74,19 @@ ANSWERS = {
     ],
     exercises.check_report: [
         ("Correct.", lambda v, t: (best(v, t).mean(), best(v, t).std(ddof=1))),
+        ("Correct.", lambda v, t: (best(v, t).mean().round(3), best(v, t).std(ddof=1).round(3))),
         ("best on the test images", lambda v, t: (best(t, t).mean(), 0.0)),
         ("best test result of each seed", lambda v, t: (t.max(0).mean(), 0.0)),
         ("You chose a rate for each", lambda v, t: (t[v.argmax(0), np.arange(5)].mean(), 0.0)),
         ("Report the test images", lambda v, t: (best(v, v).mean(), 0.0)),
         ("mean is over all rates. Report only", lambda v, t: (t.mean(), 0.0)),
-        ("Your mean is off", lambda v, t: (best(v, t).mean() + 5e-9, 0.0)),
+        ("Your mean is off", lambda v, t: (best(v, t).mean() + 0.001, 0.0)),
         ("with ddof=1", lambda v, t: (best(v, t).mean(), best(v, t).std())),
         ("standard error", lambda v, t: (best(v, t).mean(), best(v, t).std(ddof=1) / 5**0.5)),
         ("That's the variance", lambda v, t: (best(v, t).mean(), best(v, t).var(ddof=1))),
         ("spread is over all rates", lambda v, t: (best(v, t).mean(), t.std(ddof=1))),
-        ("the spread is off", lambda v, t: (best(v, t).mean(), best(v, t).std(ddof=1) + 5e-9)),
+        ("the spread is off", lambda v, t: (best(v, t).mean(), 0.0)),
+        ("the spread is off", lambda v, t: (best(v, t).mean(), best(v, t).std(ddof=1) + 0.001)),
     ],
 }
 

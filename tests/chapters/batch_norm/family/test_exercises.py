@@ -73,6 +73,10 @@ def test_offset(largest: object) -> None:
     assert exercises.check_offset(spread_left, largest).correct
     other_form = exercises.check_offset(lambda m, s: (1 + (m / s) ** 2) ** -0.5, largest)
     assert other_form.correct
+    in_float32 = exercises.check_offset(
+        lambda m, s: s / torch.sqrt(torch.tensor(m**2 + s**2)), largest
+    )
+    assert in_float32.correct
     for message, wrong in exercises.SPREAD_MISTAKES.items():
         assert exercises.check_offset(wrong, largest) == Verdict(False, message)
     assert "divided by its root mean square" in exercises.check_offset(min, largest).message

@@ -37,9 +37,11 @@ def evaluate(model, x, y, batch_size, *, mode=True, back=True, how=share_of_all)
     return how(shares)
 
 
-def recalibrate(model, batches, *, reset=True, momentum=None, mode=True, back=True):
+def recalibrate(
+    model, batches, *, reset=True, momentum=None, mode=True, back=True, find=nn.Module.modules
+):
     """The correct function by default; the arguments introduce mistakes."""
-    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm1d)]
+    norms = [module for module in find(model) if isinstance(module, nn.BatchNorm1d)]
     momenta, was = [norm.momentum for norm in norms], model.training
     for norm in norms:
         if reset:
@@ -93,6 +95,7 @@ ANSWERS = {
     exercises.check_noise: [
         ("Correct.", lambda m, v: m / (2 - m) * v),
         ("Correct.", lambda m, v: torch.tensor(m / (2 - m) * v, dtype=torch.float64)),
+        ("Correct.", lambda m, v: torch.tensor(m / (2 - m) * v)),  # float32
         ("Correct.", lambda m, v: np.float64(m**2 * v / (1 - (1 - m) ** 2))),
         ("Correct.", lambda m, v: sum(m**2 * (1 - m) ** (2 * k) for k in range(999)) * v),
         ("the noise of a single batch", lambda m, v: v),
@@ -136,10 +139,11 @@ ANSWERS = {
         ("Call reset_running_stats() first", lambda *a: recalibrate(*a, reset=False)),
         ("momentum is the old one. R", lambda *a: recalibrate(*a, reset=False, momentum="own")),
         ("The starting values 0 and 1 still count", lambda *a: recalibrate(*a, momentum="own")),
+        ("inside another module", lambda *a: recalibrate(*a, find=nn.Module.children)),
         ("statistics of only the last batch", lambda *a: recalibrate(*a, momentum=1.0)),
         ("statistics of all rows in one batch", lambda m, b: recalibrate(m, [torch.cat(b)])),
         ("statistics of only the first batch", lambda m, b: recalibrate(m, b[:1])),
-        ("n't the plain means", lambda m, b: (recalibrate(m, b), m[2].running_var.add_(5e-9))),
+        ("n't the plain means", lambda m, b: (recalibrate(m, b), m[2].running_var.add_(2e-5))),
         ("It changes the parameter 1.weight", lambda m, b: m[1].reset_parameters()),
         ("the old momentum of each", lambda m, b: (recalibrate(m, b, back=False), m.eval())),
         (

@@ -50,13 +50,14 @@ ANSWERS = {
     ],
     exercises.check_choose_eps: [
         ("Correct.", 2.5e-7),
+        ("Correct.", np.float32(2.5e-7)),
         ("Correct.", 4e-7),
-        ("Correct.", 5e-7),
+        ("Correct.", 5.076e-7),
         ("must be above 0", 0.0),
         ("must be above 0", -1e-5),
         ("stretched by up to 2041", 2.4e-7),
-        ("comes out with 0.9898 instead", 5.2e-7),
-        ("comes out with 0.8452 instead", 1e-5),
+        ("comes out with 0.989998 instead of at least 0.99.", 5.077e-7),
+        ("comes out with 0.845154 instead", 1e-5),
     ],
     exercises.check_which_eps: [
         ("Correct.", 0.00099),

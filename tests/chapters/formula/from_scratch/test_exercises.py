@@ -91,6 +91,13 @@ def in_32_bits(candidate: type[nn.Module]) -> bool:
     return torch.allclose(candidate(10)(x), nn.LayerNorm(10)(x))
 
 
+def one_pass(layer: nn.Module, x: Tensor, _: Tensor) -> Tensor:
+    mean = x.mean(1, keepdim=True)
+    variance = x.square().mean(1, keepdim=True) - mean.square()
+    xhat = (x - mean) / torch.sqrt(variance + layer.eps)
+    return xhat * layer.weight[:, None, None] + layer.bias[:, None, None]
+
+
 CALLS = iter(range(99))
 
 
@@ -203,6 +210,7 @@ ANSWERS = {
             returning(lambda _s, x, y: y.permute(0, 2, 3, 1).reshape(x.shape)),
         ),
         ("only to 32-bit precision", returning(lambda _s, _x, y: y.float())),
+        ("cancellation. Subtract the mean before you square", returning(one_pass)),
     ],
 }
 

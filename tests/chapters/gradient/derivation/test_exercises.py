@@ -78,13 +78,14 @@ ANSWERS = {
     exercises.check_left_along: [
         ("Correct.", lambda v, eps, m: eps * (v + eps) ** -1.5 * m),
         ("Correct.", lambda v, eps, m: np.float64(m * (1 - v / (v + eps)) / np.sqrt(v + eps))),
+        ("Correct.", lambda v, eps, m: eps * m * torch.tensor(v + eps).rsqrt() ** 3),
         ("only true for eps = 0", lambda v, eps, m: 0),
         ("the part that gets subtracted", lambda v, eps, m: v / (v + eps) ** 1.5 * m),
         ("The factor r is missing", lambda v, eps, m: eps / (v + eps) * m),
         ("the first term only", lambda v, eps, m: m / (v + eps) ** 0.5),
         ("don't divide by it", lambda v, eps, m: eps / (v + eps) ** 0.5 * m),
         ("The sign is flipped", lambda v, eps, m: -eps / (v + eps) ** 1.5 * m),
-        ("The formula is wrong", lambda v, eps, m: eps / (v + eps) ** 1.5 * m + 5e-9),
+        ("The formula is wrong", lambda v, eps, m: eps / (v + eps) ** 1.5 * m + 2e-5),
         ("Did you forget `return`", lambda v, eps, m: None),
     ],
     exercises.check_rms_norm_backward: [
@@ -95,8 +96,8 @@ ANSWERS = {
         ),
         ("Correct.", by_autograd),
         ("should return the pair", lambda dy, *_: (dy, dy, dy)),
-        ("your dx isn't the right gradient", off_by(5e-9, 0.0)),
-        ("your dweight isn't the right gradient", off_by(0.0, 5e-9)),
+        ("your dx isn't the right gradient", off_by(2e-5, 0.0)),
+        ("your dweight isn't the right gradient", off_by(0.0, 2e-5)),
         ("Your dx is LayerNorm's", layer_norm_backward),
     ],
 }

@@ -16,6 +16,11 @@ def test_the_recipe() -> None:
     assert exercises.check_recipe(angle, steps).correct
 
 
+def exact_decay(lr, decay, factor):
+    angle = math.acos(1 - lr * decay)
+    return (1 - math.cos(angle / factor)) * factor / lr
+
+
 ANSWERS = {
     exercises.check_recipe: [
         ("in radians", 0.01, 5000),
@@ -31,8 +36,10 @@ ANSWERS = {
     ],
     exercises.check_new_decay: [
         ("Correct.", lambda lr, decay, factor: decay / factor),
+        ("Correct.", exact_decay),
         *exercises.DECAYS.items(),
         ("square of the factor", lambda lr, decay, factor: 7.0),
+        ("square of the factor", lambda lr, decay, factor: 1.01 * decay / factor),
     ],
     exercises.check_invariant: [
         ("Correct.", "ab"),

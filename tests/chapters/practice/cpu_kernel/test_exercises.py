@@ -11,6 +11,15 @@ def rms(x, weight, eps, y) -> None:
         y[n] = weight * x[n] / (np.dot(x[n], x[n]) / x.shape[1] + eps) ** 0.5
 
 
+def in_32_bits(x, weight, eps, y) -> None:
+    for n in range(x.shape[0]):
+        square = np.float32(0)
+        for i in range(x.shape[1]):
+            square += np.float32(x[n, i] * x[n, i])
+        r = np.float32(1) / np.sqrt(square / np.float32(x.shape[1]) + np.float32(eps))
+        y[n] = x[n] * r * weight
+
+
 def spoiling(x, weight, eps, y) -> None:
     rms(x, weight, eps, y)
     x[0, 0] = 0.0
@@ -50,6 +59,7 @@ ANSWERS = {
     ],
     exercises.check_rms_kernel: [
         ("Correct.", rms),
+        ("Correct.", in_32_bits),
         *((text, storing(mistake)) for text, mistake in exercises.RMS_MISTAKES.items()),
         ("Sum the squares", storing(lambda *_: 7.0)),
         ("as they were", storing(lambda *_: np.nan)),

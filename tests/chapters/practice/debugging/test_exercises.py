@@ -1,5 +1,7 @@
 """The chapter's checkers accept correct answers and recognize common mistakes."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -9,10 +11,20 @@ from tests.helpers.verdicts import verdict_test
 WORST, LIKELY = 4096 * 2.0**-24 * 20, 64 * 2.0**-24 * 20
 
 
+def empty(mask: Tensor) -> Tensor:
+    return (mask == -torch.inf).all(-1, keepdim=True)
+
+
 def right(scores: Tensor, mask: Tensor) -> Tensor:
-    empty = (mask == -torch.inf).all(-1, keepdim=True)
-    mask = torch.where(empty, 0.0, mask)
-    return torch.where(empty, 0.0, (scores + mask).softmax(-1))
+    seen = torch.where(empty(mask), 0.0, mask)
+    return torch.where(empty(mask), 0.0, (scores + seen).softmax(-1))
+
+
+def by_hand(scores: Tensor, mask: Tensor, shift: bool = True) -> Tensor:
+    largest = (scores + mask.clamp(min=-1e9)).amax(-1, keepdim=True)
+    exps = torch.exp(scores + mask - shift * largest)
+    total = exps.sum(-1, keepdim=True)
+    return exps / torch.where(total == 0, 1.0, total)
 
 
 def test_reports() -> None:
@@ -44,9 +56,18 @@ ANSWERS = {
     ],
     exercises.check_softmax: [
         ("Correct.", right),
-        ("is nan", lambda s, m: (s + m).softmax(-1)),
+        ("Correct.", lambda s, m: right(s, m).float()),
+        ("Correct.", lambda s, m: right(s.float(), m.float())),
+        ("Correct.", by_hand),
+        ("entries are all masked is nan", lambda s, m: (s + m).softmax(-1)),
+        (
+            "an entry that isn't masked is nan.",
+            lambda s, m: right(s, m) + 0 * m.where(~empty(m), 0),
+        ),
+        ("if the scores are large: exp is inf", partial(by_hand, shift=False)),
         ("gradient is nan", lambda s, m: (s + m).softmax(-1).nan_to_num(0.0)),
         ("weights of 0", lambda s, m: (s + m.clamp(min=-1e9)).softmax(-1)),
+        ("exactly 0", lambda s, m: (s + m.clamp(min=-20)).softmax(-1) * ~empty(m)),
         ("ordinary masked softmax", lambda s, m: s.softmax(-1) * (m == 0)),
         ("gradient isn't", lambda s, m: right(s, m).detach() + 0 * s),
         ("no gradient gets through", lambda s, m: right(s, m).detach()),

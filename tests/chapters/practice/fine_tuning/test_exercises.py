@@ -18,7 +18,10 @@ def test_the_steps() -> None:
     assert exercises.check_steps(0.0039, 0.00195).correct
 
 
-def frozen(kinds=(nn.LayerNorm, nn.RMSNorm, nn.GroupNorm), head=True, first=True):
+NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
+
+
+def frozen(kinds=NORMS, head=True, first=True):
     def freeze(model):
         if first:
             model.requires_grad_(False)
@@ -31,13 +34,31 @@ def frozen(kinds=(nn.LayerNorm, nn.RMSNorm, nn.GroupNorm), head=True, first=True
     return freeze
 
 
+def leaves(model):
+    for part in model.modules():
+        if not [*part.children()]:
+            part.requires_grad_(isinstance(part, NORMS) or part is model.head)
+
+
+def leaves_and_own(model):
+    leaves(model)
+    for parameter in model.parameters(recurse=False):
+        parameter.requires_grad_(False)
+
+
+def by_class_name(model):
+    frozen()(model)
+    for part in model.modules():
+        if "Norm" in type(part).__name__:
+            part.requires_grad_(True)
+
+
 def test_a_norm_that_was_frozen_before() -> None:
     def freeze(model):
         for part in model.modules():
-            if not [*part.children()] and not isinstance(
-                part, (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
-            ):
-                part.requires_grad_(part is model.head)
+            if not isinstance(part, NORMS):
+                for parameter in part.parameters(recurse=False):
+                    parameter.requires_grad_(part is model.head)
 
     assert "was frozen before" in exercises.check_freeze(freeze).message
 
@@ -66,7 +87,10 @@ ANSWERS = {
         ("Correct.", frozen()),
         ("changes nothing", lambda model: None),
         ("belongs to a linear layer", frozen(first=False)),
-        ("a convolution", frozen((nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.Conv1d))),
+        ("a convolution", frozen((*NORMS, nn.Conv1d))),
+        ("class_token is trained, but it belongs to the model itself", leaves),
+        ("in_proj_weight is trained, but it belongs to an attention layer", leaves_and_own),
+        ("BatchNorm1d, which isn't one of the three", by_class_name),
         ("head is frozen", frozen(head=False)),
         ("is frozen, but it belongs to a norm, RMSNorm", frozen((nn.LayerNorm, nn.GroupNorm))),
         ("is frozen, but it belongs to a norm, GroupNorm", frozen((nn.LayerNorm, nn.RMSNorm))),

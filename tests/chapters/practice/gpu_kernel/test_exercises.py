@@ -80,6 +80,7 @@ print(check_rms_kernel(kernel))
 R = "r = 1 / tl.sqrt(tl.sum(values * values) / WIDTH + eps)"
 STORE = "tl.store(y + row * WIDTH + columns, values * r * gamma, mask=inside)"
 LOAD = "values = tl.load(x + row * WIDTH + columns, mask=inside, other=0.0)"
+GAMMA = "gamma = tl.load(weight + columns, mask=inside, other=0.0)"
 CENTERED = f"{LOAD}\n    values = tl.where(inside, values - tl.sum(values) / WIDTH, 0.0)"
 
 
@@ -89,7 +90,16 @@ KERNELS = [
     ("put `@triton.jit` above", "check_rms_kernel(kernel)", "check_rms_kernel(plain)"),
     ("stores nothing", STORE, "pass"),
     ("writes beyond", "gamma, mask=inside", "gamma"),
-    ("reads beyond", LOAD, LOAD.replace(", mask=inside, other=0.0", "")),
+    ("Correct.", LOAD, f"{LOAD}.to(tl.float32)"),
+    ("Correct.", GAMMA, GAMMA.replace(", other=0.0", "")),  # what's masked isn't stored
+    ("reads beyond the end of `x`", LOAD, LOAD.replace(", mask=inside, other=0.0", "")),
+    (
+        "reads beyond the end of `x`",
+        LOAD,
+        "values = tl.where(inside, tl.load(x + row * WIDTH + columns), 0.0)",
+    ),
+    ("reads beyond the end of `weight`", GAMMA, GAMMA.replace(", mask=inside, other=0.0", "")),
+    ("add `other=0.0`", LOAD, LOAD.replace(", other=0.0", "")),
     ("the size of the block", "/ WIDTH + eps", "/ BLOCK + eps"),
     ("not averaged", "/ WIDTH + eps", "+ eps"),
     ("subtracted the mean", LOAD, CENTERED),

@@ -105,6 +105,18 @@ ANSWERS = {
             lambda x, w, eps, height, out: rms(x, w, eps, height + 3, out),
         ),
         ("write 4 arrays", wasteful),
+        (
+            "with height = 4, no torch operation writes 4 rows",
+            lambda x, w, eps, height, out: rms(x, w, eps, 1, out),
+        ),
+        (
+            "with height = 5, no torch operation writes 5 rows",
+            lambda x, w, eps, height, out: rms(x, w, eps, 4, out),
+        ),
+        (
+            "wrong for x with the shape (17, 48)",
+            lambda *a: rms(*a, r=lambda n, h, e: (n.square() / 64 + e).rsqrt()),
+        ),
         ("The weight is missing", lambda x, w, *rest: rms(x, w**0, *rest)),
         ("subtracted the mean", lambda x, *rest: rms(x - x.mean(1, keepdim=True), *rest)),
         ("eps is missing", lambda *a: rms(*a, r=lambda n, h, e: n.square().div(h).rsqrt())),
@@ -116,12 +128,15 @@ ANSWERS = {
         ("Take its square root", lambda *a: rms(*a, r=lambda n, h, e: 1 / (n.square() / h + e))),
         (
             "Compare one row",
-            lambda *a: rms(*a, r=lambda n, h, e: (n.square() / h + e).rsqrt() + 5e-10),
+            lambda *a: rms(*a, r=lambda n, h, e: (n.square() / h + e).rsqrt() + 2e-5),
         ),
     ],
     exercises.check_timer: [
         ("Correct.", timer()),
         ("Correct.", timer(warm=False)),
+        ("from too few rounds", lambda *a: timer()(*a[:3], 1)),
+        ("from too few rounds", lambda *a: timer(middle=statistics.mean)(*a[:3], 3)),
+        ("a sum or a minimum", timer(middle=min)),
         ("never called", lambda *_: 1.0),
         ("upside down", timer(upside_down=True)),
         ("take the median of these", timer(middle=statistics.mean)),

@@ -84,6 +84,10 @@ def zero(*names: str, frozen=()):
     return function
 
 
+def in_float32(block: exercises.Block, features: int = 8) -> None:
+    block.norm2.weight = nn.Parameter(torch.zeros(features))
+
+
 def test_the_block_does_what_the_exercise_says() -> None:
     block, x = exercises.Block(4), torch.linspace(-1, 1, 8).double().view(2, 4)
     h = nn.functional.layer_norm(x @ block.linear1.weight.T + block.linear1.bias, (4,)).relu()
@@ -106,7 +110,7 @@ ANSWERS = {
         ("Correct.", by_moments),
         *exercises.VARIANCE_MISTAKES.items(),
         ("returns nothing", lambda h, p: None),
-        ("Compute the variance of the dropped features", lambda h, p: by_moments(h, p) + 5e-8),
+        ("Compute the variance of the dropped features", lambda h, p: by_moments(h, p) + 2e-5),
     ],
     exercises.check_start: [
         ("Correct.", zero("norm2.weight")),
@@ -114,8 +118,13 @@ ANSWERS = {
         ("the gain of the first norm", zero("norm1.weight")),
         ("It makes the bias of the last linear layer large", zero("linear2.weight")),
         ("neither a value nor a gradient gets through", zero("norm1.weight", "norm2.weight")),
-        ("You also set: linear2.weight", zero("norm2.weight", "linear2.weight")),
-        ("You also set: linear2.bias, linear2.weight", zero("linear2.weight", "linear2.bias")),
+        ("Correct.", zero("norm2.weight", "linear1.bias", "linear2.bias")),
+        ("Correct.", zero("norm2.weight", "linear2.weight")),
+        ("Correct.", zero("linear2.weight", "linear2.bias")),
+        ("Correct.", in_float32),
+        ("Correct.", lambda block: in_float32(block.float())),
+        ("The block raised RuntimeError", lambda block: in_float32(block, 4)),
+        ("The block raised RuntimeError", lambda block: setattr(block, "forward", torch.clone)),
         (
             "never change in 20 steps: linear1.weight, linear1.bias.",
             zero("norm2.weight", frozen=["linear1.weight", "linear1.bias"]),

@@ -55,12 +55,32 @@ def test_merged_mask_matches_pytorch() -> None:
     torch.testing.assert_close(attention.out_proj(heads.transpose(1, 2).flatten(2)), expected)
 
 
-def block(norms=("norm1", "norm2"), on_stream=(), unsummed=(), without=(), end=lambda s, x, y: y):
+def without_dropout(name):
+    return block(change=lambda parts: setattr(parts, name, nn.Identity()))
+
+
+def shares_dropout(parts):
+    parts.dropout1 = parts.dropout2 = parts.dropout
+
+
+def drops_what_attention_reads(parts):
+    parts.norm1.register_forward_hook(lambda norm, x, y: parts.dropout(y))
+
+
+def block(
+    norms=("norm1", "norm2"),
+    on_stream=(),
+    unsummed=(),
+    without=(),
+    end=lambda s, x, y: y,
+    change=lambda parts: None,
+):
     """A Pre-LN block built from PyTorch's parts, with a bug in half 0 or 1, or without a mask."""
 
     class Mine(nn.TransformerEncoderLayer):
         def __init__(self, *sizes: float) -> None:
             super().__init__(*sizes, batch_first=True)
+            change(self)
 
         def forward(self, x, mask, padding):
             y = x
@@ -107,15 +127,16 @@ ANSWERS = {
     ],
     exercises.check_merged_mask: [
         ("Correct.", merged),
-        ("Correct.", lambda m, p: merged(m, p).expand(-1, 2, -1, -1)),
         ("returns nothing", lambda m, p: None),
         ("should be a bool tensor, but is torch.float64", lambda m, p: merged(m, p).double()),
         ("should be a bool tensor, but is list", lambda m, p: [[True]]),
         ("would line up with the heads", lambda m, p: ~(m | p[:, None, :])),
         ("should have the shape (N, 1, L, L)", lambda m, p: torch.ones(7, dtype=torch.bool)),
+        ("but has (3, 2, 5, 5)", lambda m, p: merged(m, p).expand(-1, 2, -1, -1)),
         ("True where a key is hidden", lambda m, p: ~merged(m, p)),
         ("ignores the padding", lambda m, p: ~m),
         ("ignores attn_mask", lambda m, p: ~p[:, None, None, :]),
+        ("hides later tokens, whatever", lambda m, p: merged(torch.ones_like(m).triu(1), p)),
         ("only where both masks hide it", lambda m, p: ~(m & p[:, None, None, :])),
         ("hides padded queries", lambda m, p: ~(m | p[:, None, :, None])),
         ("inverts only attn_mask", lambda m, p: ~m & p[:, None, None, :]),
@@ -128,6 +149,7 @@ ANSWERS = {
         ("Correct.", block()),
         ("Correct.", partial(TORCH_LAYER, norm_first=True)),
         ("Correct.", PreLNBlock),
+        ("Correct.", block(change=shares_dropout)),
         ("Two things are wrong", block(("norm1", "norm1"), on_stream=[0])),
         ("This is Post-LN", TORCH_LAYER),
         ("add to x, not to norm1(x)", block(on_stream=[0])),
@@ -142,7 +164,15 @@ ANSWERS = {
         ("attn_mask isn't passed on", block(without=["attn_mask"])),
         ("key_padding_mask isn't passed on", block(without=["key_padding_mask"])),
         ("With a dropout of 1", block(end=lambda self, x, y: self.dropout(y))),
-        ("differs from PyTorch's", block(end=lambda self, x, y: y + 5e-9)),
+        ("With a dropout of 1", without_dropout("dropout1")),
+        ("With a dropout of 1", without_dropout("dropout2")),
+        ("Dropout after the ReLU is missing", without_dropout("dropout")),
+        (
+            "Dropout on the attention weights is missing",
+            block(change=lambda parts: setattr(parts.self_attn, "dropout", 0.0)),
+        ),
+        ("Without dropout, your block is right", block(change=drops_what_attention_reads)),
+        ("differs from PyTorch's", block(end=lambda self, x, y: y + 2e-5)),
         ("returns nothing", block(end=lambda self, x, y: None)),
         (
             "parameters: self_attn.in_proj_bias and 5 more.",

@@ -79,6 +79,10 @@ def moved(layer, x):
     return np.abs(layer(np.where(np.arange(6)[:, None] == 2, x[::-1], x)) - layer(x)).max(1)
 
 
+def doubles(layer, x):
+    return any(moves(layer, x, places=[place], by=x[place]) for place in range(1, 6))
+
+
 def in_place(layer, x):
     before = layer(x)
     x[-1] += np.arange(4)
@@ -149,8 +153,12 @@ ANSWERS = {
         ("look at every earlier output, not only at the first", partial(moves, at=0)),
         ("token 3, and nothing else leaks: change every token", partial(moves, places=[1, 5])),
         ("not only at the one before it", partial(moves, at=-1)),
+        ("or doubling it", doubles),
+        ("a leak can be small", partial(moves, tolerance=0.1)),
         ("change every feature of the token", partial(moves, by=np.eye(4)[0])),
+        ("change every feature of the token", partial(moves, by=np.eye(4)[-1])),
         ("compare every feature of the output", partial(moves, at=(slice(None), 0))),
+        ("compare every feature of the output", partial(moves, at=(slice(None), -1))),
         ("changes its input x", in_place),
     ],
     exercises.check_cumulative_norm: [
@@ -158,7 +166,7 @@ ANSWERS = {
         ("Correct.", lambda x, eps: cumulative(x, eps).tolist()),
         *exercises.CUMULATIVE_MISTAKES.items(),
         ("returns nothing", lambda x, eps: None),
-        ("first wrong output is at token 1", lambda x, eps: cumulative(x, eps) + 5e-9),
+        ("first wrong output is at token 1", lambda x, eps: cumulative(x, eps) + 2e-5),
         (
             "first wrong output is at token 4",
             lambda x, eps: np.concatenate([cumulative(x, eps)[:, :3], x[:, 3:]], axis=1),

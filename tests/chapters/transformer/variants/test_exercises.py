@@ -113,7 +113,7 @@ ANSWERS = {
         ("This normalizes before and after", by_a_block_of_lnbook(PeriLNBlock)),
         ("still missing", None),
         ("returns nothing", lambda *_: None),
-        ("should read the stream as it is", lambda x, *parts: right(x, *parts) + 5e-9),
+        ("should read the stream as it is", lambda x, *parts: right(x, *parts) + 2e-5),
         ("changes its input", lambda x, *parts: right(np.add(x, 1, out=x), *parts)),
     ],
     exercises.check_rms_xor: [
@@ -121,6 +121,10 @@ ANSWERS = {
         ("W still has a '...' in it", [[..., ...], [..., ...]], 0, 0, 0),
         ("All four are the wrong way around", [[1, 1], [0, 0]], [0, 1], [0, -1], 1),
         ("The score is the same at all four", [[1, 1], [0, 0]], [0, 1], [0, 0], 1),
+        (  # a score of 0 isn't negative
+            "wrong at (-1, -1) and (1, 1).",
+            *([[1, 1], [0, 0]], [0, 1], [0, 1], -1 / np.sqrt(2.5 + 1e-5)),
+        ),
         ("wrong at (-1, 1) and (1, 1).", [[1, 0], [0, 0]], [0, 1], [1, 0], 0),
         ("wrong at (-1, 1), (1, -1) and (1, 1).", [[1, 1], [0, 0]], [0, 1], [1, 0], -0.5),
     ],
