@@ -3,12 +3,10 @@
   "use strict";
 
   const { h, fixed, power, tiny, number, axes, entry, svg, range, button, controls } = Drawing;
-  const { forward, normal, vector, times } = NormMath;
+  const { statistics, normal, vector, times } = NormMath;
 
   const [STEPS, EXAMPLES, INPUTS, FEATURES] = [200, 4, 8, 32];
   const EPS = 1e-5;
-  const ONES = Array(4 * FEATURES).fill(1);
-  const ZEROS = Array(4 * FEATURES).fill(0);
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [400, 270, 40, 384, 26, 226];
   const LEAST = -8; // the lowest power of ten in the drawing
   const CELLS = [
@@ -22,7 +20,11 @@
     return { id: "memory", alt: "", bias: 5, seed: 1, ...options };
   }
 
-  const norm = (row) => forward(row, ONES, ZEROS, EPS).xhat;
+  function norm(row) {
+    const { mean, rstd } = statistics(row, EPS);
+    return row.map((value) => (value - mean) * rstd);
+  }
+
   const quarter = (row, k) => row.slice(k * FEATURES, (k + 1) * FEATURES);
   const shown = (share) => (share < 1e-12 ? `below ${power(-12)}` : tiny(share)); // the rest is rounding
   const sigmoid = (value) => 1 / (1 + Math.exp(-value));
@@ -45,29 +47,54 @@
     return drawn.get(seed);
   }
 
-  /** The gates' inputs after the norms of a cell. */
+  /** The gates' inputs after the norms of a cell. The carried cell has Ba's norm there. */
   function normed(name, summed) {
     if (name === "none") return summed;
     return name === "per-gate" ? [0, 1, 2, 3].flatMap((k) => norm(quarter(summed, k))) : norm(summed);
   }
 
+  /**
+   * For each cell and seed, step and example: the input of the forget gate without the bias, and
+   * what the other gates write. None of it depends on the slider.
+   */
+  const gated = new Map();
+  function gates(name, seed) {
+    const key = `${name === "carried" ? "ba" : name} ${seed}`;
+    if (!gated.has(key)) {
+      const of = (summed) => {
+        const a = normed(name, summed);
+        const candidate = quarter(a, 2).map(Math.tanh);
+        return { forget: quarter(a, 1), written: quarter(a, 0).map((value, j) => sigmoid(value) * candidate[j]) };
+      };
+      gated.set(key, given(seed).summed.map((examples) => examples.map(of)));
+    }
+    return gated.get(key);
+  }
+
   /** The distance between two normalized states, squared. */
   function apart([one, other]) {
-    const [a, b] = [norm(one), norm(other)];
-    return a.reduce((total, value, j) => total + (value - b[j]) ** 2, 0);
+    const [a, b] = [statistics(one, EPS), statistics(other, EPS)];
+    let squares = 0;
+    for (let j = 0; j < FEATURES; j++) {
+      squares += ((one[j] - a.mean) * a.rstd - (other[j] - b.mean) * b.rstd) ** 2;
+    }
+    return squares;
   }
 
   /** The share of the first state that a cell still holds, before the first step and after each. */
   function shares(name, { seed, bias }) {
-    const { states, summed } = given(seed);
+    const { states } = given(seed);
+    const steps = gates(name, seed);
     const found = Array(STEPS + 1).fill(0);
     states.forEach((pair, example) => {
-      let cells = pair;
+      let cells = pair.map((cell) => cell.slice());
       found[0] += apart(cells);
       for (let step = 0; step < STEPS; step++) {
-        const a = normed(name, summed[step][example]);
-        const [i, f, g] = [quarter(a, 0).map(sigmoid), quarter(a, 1).map((value) => sigmoid(value + bias)), quarter(a, 2).map(Math.tanh)];
-        cells = cells.map((c) => c.map((value, j) => f[j] * value + i[j] * g[j]));
+        const { forget, written } = steps[step][example];
+        for (let j = 0; j < FEATURES; j++) {
+          const f = sigmoid(forget[j] + bias);
+          for (const cell of cells) cell[j] = f * cell[j] + written[j];
+        }
         if (name === "carried") cells = cells.map(norm);
         found[step + 1] += apart(cells);
       }

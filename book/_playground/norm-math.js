@@ -8,7 +8,9 @@
 
   /** @param {number[]} values @returns {number} their sum */
   function sum(values) {
-    return values.reduce((total, value) => total + value, 0);
+    let total = 0;
+    for (const value of values) total += value;
+    return total;
   }
 
   /** @param {number[]} values @returns {number} their mean */
@@ -18,7 +20,9 @@
 
   /** @param {number[]} a @param {number[]} b @returns {number} the sum of the products */
   function dot(a, b) {
-    return sum(a.map((value, i) => value * b[i]));
+    let total = 0;
+    for (let i = 0; i < a.length; i++) total += a[i] * b[i];
+    return total;
   }
 
   /**
@@ -30,7 +34,9 @@
    */
   function statistics(values, eps, centered = true) {
     const mu = centered ? mean(values) : 0;
-    const variance = mean(values.map((value) => (value - mu) * (value - mu)));
+    let squares = 0;
+    for (const value of values) squares += (value - mu) * (value - mu);
+    const variance = squares / values.length;
     return { mean: mu, variance, rstd: 1 / Math.sqrt(variance + eps) };
   }
 
