@@ -75,7 +75,7 @@ def print_page(page: Page, path: Path, *, complete: bool = True) -> None:
 def _pack(source: Path, target: Path, authors: str, headings: Iterable[str]) -> None:
     """Write the PDF with its many small objects compressed, which at least halves its size.
 
-    Chromium drops a space from the bookmark of a heading that takes two lines. Put it back.
+    If a heading takes two lines, Chromium leaves a space out of its bookmark. Put it back.
     """
     logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it logs a greeting when imported
     import pikepdf

@@ -47,7 +47,7 @@ def check_steps(up: Any = None, down: Any = None) -> str:
 class _Example(nn.Module):
     """A model whose names don't tell you which modules are norms.
 
-    Its own parameter and those of its attention belong to modules that have submodules.
+    `class_token` and `attention.in_proj_weight` belong to modules that have submodules.
     """
 
     def __init__(self) -> None:
